@@ -1,0 +1,91 @@
+/* The note beside a number: what it is, how it was made, from which sources. Works with mouse, keyboard and touch. */
+(function () {
+  "use strict";
+  var store = document.getElementById("k3-trails");
+  if (!store) { return; }
+  var trails = JSON.parse(store.textContent);
+  var note = document.createElement("div");
+  note.id = "k3-note";
+  note.className = "k3-note";
+  note.setAttribute("role", "tooltip");
+  note.hidden = true;
+  document.body.appendChild(note);
+  var current = null;
+  var leaving = 0;
+
+  function line(tag, text, name) {
+    var element = document.createElement(tag);
+    element.textContent = text;
+    if (name) { element.className = name; }
+    note.appendChild(element);
+    return element;
+  }
+
+  function place(link) {
+    var box = link.getBoundingClientRect();
+    var margin = 8;
+    var left = Math.min(box.left, document.documentElement.clientWidth - note.offsetWidth - margin);
+    var below = box.bottom + 4;
+    var above = box.top - note.offsetHeight - 4;
+    var fits = below + note.offsetHeight < window.innerHeight || above < 0;
+    note.style.left = Math.max(margin, left) + window.scrollX + "px";
+    note.style.top = (fits ? below : above) + window.scrollY + "px";
+  }
+
+  function show(link) {
+    window.clearTimeout(leaving);
+    if (current === link && !note.hidden) { return; }
+    hide();
+    var trail = trails[link.getAttribute("data-key")];
+    if (!trail) { return; }
+    note.textContent = "";
+    line("strong", trail.value);
+    line("div", trail.grade);
+    var tex = null;
+    if (trail.equation) { tex = line("div", "\\(" + trail.equation + "\\)", "k3-note-equation"); }
+    if (trail.inputs.length) { line("div", "From: " + trail.inputs.join("; ")); }
+    if (trail.sources.length) { line("div", "Sources: " + trail.sources.join("; ")); }
+    line("div", "Select the number for the whole trail.", "k3-note-hint");
+    note.hidden = false;
+    current = link;
+    link.setAttribute("aria-describedby", note.id);
+    place(link);
+    if (tex && window.MathJax && window.MathJax.typesetPromise) {
+      window.MathJax.typesetPromise([tex]).then(function () {
+        if (current === link) { place(link); }
+      });
+    }
+  }
+
+  function hide() {
+    note.hidden = true;
+    if (current) { current.removeAttribute("aria-describedby"); }
+    current = null;
+  }
+
+  function later() {
+    window.clearTimeout(leaving);
+    leaving = window.setTimeout(hide, 150);
+  }
+
+  function number(event) {
+    return event.target.closest ? event.target.closest("a.k3-number") : null;
+  }
+
+  document.addEventListener("mouseover", function (event) {
+    var link = number(event);
+    if (link) { show(link); } else if (note.contains(event.target)) { window.clearTimeout(leaving); }
+  });
+  document.addEventListener("mouseout", function (event) {
+    if (number(event) || note.contains(event.target)) { later(); }
+  });
+  document.addEventListener("focusin", function (event) {
+    var link = number(event);
+    if (link) { show(link); }
+  });
+  document.addEventListener("focusout", later);
+  document.addEventListener("keydown", function (event) {
+    if (event.key === "Escape") { hide(); }
+  });
+  window.addEventListener("resize", hide);
+}());

@@ -1,0 +1,150 @@
+"""The vocabulary: each symbol once, with LaTeX name, unit and meaning. The notation table is printed from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from k3lib.errors import InputError
+from k3lib.units import unit as known_unit
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A declared symbol. `name` is the Python identifier, `latex` what a reader sees."""
+
+    name: str
+    latex: str
+    unit: str
+    meaning: str
+    topic: str
+    symbol: sp.Symbol
+
+
+REGISTRY: dict[str, Quantity] = {}
+
+
+def quantity(name: str, latex: str, unit: str, meaning: str, topic: str) -> sp.Symbol:
+    """Declare a symbol. All are positive integers: sizes, counts and widths.
+
+    Raises InputError when the name or the LaTeX is taken or the unit is unknown.
+    """
+    known_unit(unit)
+    if name in REGISTRY or any(q.latex == latex for q in REGISTRY.values()):
+        raise InputError(f"symbol '{name}' ({latex}) is declared twice in the vocabulary")
+    symbol = sp.Symbol(name, integer=True, positive=True)
+    REGISTRY[name] = Quantity(name, latex, unit, meaning, topic, symbol)
+    return symbol
+
+
+def declared(expression: sp.Expr) -> list[Quantity]:
+    """The vocabulary entries an expression uses, by name. Raises InputError for a symbol that is not declared."""
+    entries = []
+    for symbol in sorted(expression.free_symbols, key=str):
+        entry = REGISTRY.get(str(symbol))
+        if entry is None or entry.symbol != symbol:
+            raise InputError(f"symbol '{symbol}' is used but not declared in k3lib/account/symbols.py")
+        entries.append(entry)
+    return entries
+
+
+def latex(expression: sp.Expr) -> str:
+    """The expression as LaTeX in the book's notation. Raises InputError for an undeclared symbol."""
+    return str(sp.latex(expression, symbol_names={q.symbol: q.latex for q in declared(expression)}))
+
+
+_TRUNK = "trunk"
+hidden = quantity("hidden", "H", "features", "width of the residual stream", _TRUNK)
+vocabulary = quantity("vocabulary", "V", "tokens", "entries of the token table, padding included", _TRUNK)
+layers = quantity("layers", "L", "layers", "decoder layers", _TRUNK)
+layers_dense = quantity("layers_dense", "L_{dense}", "layers", "decoder layers with a dense MLP", _TRUNK)
+layers_moe = quantity("layers_moe", "L_{moe}", "layers", "decoder layers with routed experts", _TRUNK)
+layers_mtp = quantity("layers_mtp", "L_{mtp}", "layers", "extra layers stored for multi-token prediction", _TRUNK)
+dense_width = quantity("dense_width", "I", "features", "inner width of the dense MLP", _TRUNK)
+
+_ATTENTION = "attention"
+heads = quantity("heads", "N", "heads", "query heads", _ATTENTION)
+kv_heads = quantity("kv_heads", "N_{kv}", "heads", "key-value heads of grouped-query attention", _ATTENTION)
+head_dim = quantity("head_dim", "D", "features", "width of a head in grouped-query attention", _ATTENTION)
+layers_gqa = quantity("layers_gqa", "L_{gqa}", "layers", "layers with grouped-query attention", _ATTENTION)
+layers_mla = quantity(
+    "layers_mla", "L_{mla}", "layers", "layers with multi-head latent attention; they keep a token cache", _ATTENTION
+)
+latent_q = quantity("latent_q", "R_q", "features", "width of MLA's compressed query latent", _ATTENTION)
+latent_kv = quantity("latent_kv", "R_{kv}", "features", "width of MLA's compressed key-value latent", _ATTENTION)
+nope = quantity("nope", "D_{nope}", "features", "per-head part of an MLA key without position", _ATTENTION)
+rope = quantity(
+    "rope", "D_{rope}", "features", "MLA's shared positional key; cached even where no rotation is applied", _ATTENTION
+)
+value_dim = quantity("value_dim", "D_v", "features", "width of a value head in MLA", _ATTENTION)
+layers_index = quantity(
+    "layers_index", "L_{idx}", "layers", "layers that store an indexer for sparse attention", _ATTENTION
+)
+index_heads = quantity("index_heads", "N_{idx}", "heads", "heads of the indexer", _ATTENTION)
+index_dim = quantity("index_dim", "D_{idx}", "features", "width of an indexer head", _ATTENTION)
+inv_freq = quantity(
+    "inv_freq", "n_{freq}", "features", "stored rotary frequencies a layer, a buffer and not a parameter", _ATTENTION
+)
+
+_LINEAR = "linear attention"
+layers_kda = quantity(
+    "layers_kda", "L_{kda}", "layers", "layers with Kimi Delta Attention; they keep a state per sequence", _LINEAR
+)
+kda_heads = quantity("kda_heads", "N_{kda}", "heads", "heads of KDA", _LINEAR)
+kda_dim = quantity(
+    "kda_dim", "D_{kda}", "features", "width of a KDA head; also the rank of its low-rank gates", _LINEAR
+)
+decay_entries = quantity("decay_entries", "n_A", "features", "stored entries of KDA's decay vector A_log", _LINEAR)
+conv_taps = quantity("conv_taps", "C", "positions", "length of the short convolution", _LINEAR)
+layers_gdn = quantity("layers_gdn", "L_{gdn}", "layers", "layers with a gated delta net", _LINEAR)
+gdn_key_heads = quantity("gdn_key_heads", "N_{gk}", "heads", "key heads of the gated delta net", _LINEAR)
+gdn_value_heads = quantity("gdn_value_heads", "N_{gv}", "heads", "value heads of the gated delta net", _LINEAR)
+gdn_key_dim = quantity("gdn_key_dim", "D_{gk}", "features", "width of a key head of the gated delta net", _LINEAR)
+gdn_value_dim = quantity("gdn_value_dim", "D_{gv}", "features", "width of a value head of the gated delta net", _LINEAR)
+
+_EXPERTS = "experts"
+experts = quantity("experts", "E", "experts", "routed experts of a layer", _EXPERTS)
+experts_per_token = quantity(
+    "experts_per_token", "k", "experts", "routed experts that one token uses in a layer", _EXPERTS
+)
+expert_width = quantity("expert_width", "I_{moe}", "features", "inner width of one routed expert", _EXPERTS)
+expert_input = quantity(
+    "expert_input",
+    "Z",
+    "features",
+    "latent width that a routed expert reads and writes; H in models without a latent",
+    _EXPERTS,
+)
+shared_width = quantity("shared_width", "I_{sh}", "features", "inner width of the shared experts together", _EXPERTS)
+
+_VISION = "vision"
+vision_layers = quantity("vision_layers", "L_{vis}", "layers", "blocks of the vision tower", _VISION)
+vision_hidden = quantity("vision_hidden", "H_{vis}", "features", "width of the vision tower", _VISION)
+vision_qkv = quantity("vision_qkv", "A_{vis}", "features", "width of the vision tower's attention, all heads", _VISION)
+vision_mlp = quantity("vision_mlp", "I_{vis}", "features", "inner width of the vision tower's MLP", _VISION)
+patch = quantity("patch", "p_{vis}", "pixels", "side of an image patch", _VISION)
+channels = quantity("channels", "n_{rgb}", "features", "colour channels of an image", _VISION)
+grid_height = quantity("grid_height", "G_h", "positions", "rows of the learned position grid", _VISION)
+grid_width = quantity("grid_width", "G_w", "positions", "columns of the learned position grid", _VISION)
+merge = quantity("merge", "M", "positions", "patches merged into one token by the projector", _VISION)
+
+_STORAGE = "storage"
+group_size = quantity("group_size", "g", "weights", "weights that share one scale along a row", _STORAGE)
+block_rows = quantity("block_rows", "g_r", "weights", "rows of a block that shares one scale", _STORAGE)
+block_cols = quantity("block_cols", "g_c", "weights", "columns of a block that shares one scale", _STORAGE)
+
+_CACHE = "caches"
+cache_bytes = quantity("cache_bytes", "b_{kv}", "B", "storage of one cached element of a token", _CACHE)
+state_bytes = quantity("state_bytes", "b_{state}", "B", "storage of one element of a recurrent state", _CACHE)
+conv_bytes = quantity("conv_bytes", "b_{conv}", "B", "storage of one element of a convolution's memory", _CACHE)
+layers_window = quantity(
+    "layers_window", "L_{win}", "layers", "attention layers that keep only a window of tokens", _CACHE
+)
+window = quantity("window", "W", "tokens", "length of that window", _CACHE)
+
+_READING = "readings of the articles"
+nominal_params = quantity("nominal_params", "P", "parameters", "parameter count as the articles round it", _READING)
+nominal_bits = quantity("nominal_bits", "q", "bit/weight", "bits of a weight as the articles count them", _READING)
+card_memory = quantity("card_memory", "m_{card}", "B", "memory of one card", _READING)
+cards = quantity("cards", "n_{card}", "cards", "accelerator cards of the plan", _READING)

@@ -1,0 +1,160 @@
+"""The command `k3`. Each verb is its own function; heavy libraries load only for the verb that needs them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
+
+DESCRIPTION = """\
+How should an organisation serve Kimi K3 itself? The account, the evidence and the book.
+
+  k3 build                              run the notebooks and build the book
+  k3 build -p cards=64                  the same with a parameter changed
+  k3 weights kimi-k3                    how large a model is, part by part
+  k3 weights my-model/config.json       the same for your own model
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. Returns 0 done, 1 the honest answer is no, 2 bad input."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except InputError as error:
+        print(f"k3 {args.verb}: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_DONE
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line on stderr for a wrong option, with the nearest verb or option that exists."""
+
+    def error(self, message: str) -> Any:
+        print(f"{self.prog}: {message}. See '{self.prog} --help'.", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_INPUT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="k3", description=DESCRIPTION, formatter_class=plain)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
+
+    build = verbs.add_parser(
+        "build",
+        help="run the notebooks and build the book",
+        formatter_class=plain,
+        description="Run the notebooks under a scenario and publish the book to _build/html.\n\n"
+        "  k3 build\n  k3 build --scenario base -p cards=64\n"
+        "  k3 build --only how-large-is-k3",
+    )
+    build.add_argument(
+        "--scenario", default="base", metavar="NAME|FILE", help="a name in data/scenarios, or a YAML file"
+    )
+    build.add_argument(
+        "-p",
+        dest="parameters",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="change one parameter; may be repeated",
+    )
+    build.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NOTEBOOK",
+        help="run only this notebook again and keep the others as last run; may be repeated",
+    )
+    build.add_argument("--out", type=Path, default=None, metavar="DIR", help="where to publish (default: _build)")
+    build.set_defaults(run=_build)
+
+    weights = verbs.add_parser(
+        "weights",
+        help="the account of a model's weights",
+        formatter_class=plain,
+        description="Parameters and bytes of a model, derived from its configuration.\n\n"
+        "  k3 weights kimi-k3\n  k3 weights kimi-k3 --format fp8\n"
+        "  k3 weights deepseek-v3 --json",
+    )
+    weights.add_argument("config", metavar="CONFIG", help="a known model's name, or the path of a config.json")
+    weights.add_argument(
+        "--format",
+        default=None,
+        metavar="FORMAT",
+        help="store the quantised weights as bf16, fp8, int4, mxfp4 or nvfp4 instead",
+    )
+    weights.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="a field of the configuration that you know to carry no weights; may be repeated",
+    )
+    weights.add_argument("--json", action="store_true", help="print JSON")
+    weights.set_defaults(run=_weights)
+    return parser
+
+
+def _build(args: argparse.Namespace) -> int:
+    from k3lib.report.build import build
+
+    parameters: dict[str, str] = {}
+    for text in args.parameters:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"-p {text}: write it as name=value")
+        if name in parameters:
+            raise InputError(f"-p {name}: given twice. Keep one.")
+        parameters[name.strip()] = value.strip()
+    build(args.scenario, parameters, only=args.only, out=args.out)
+    return EXIT_DONE
+
+
+def _weights(args: argparse.Namespace) -> int:
+    from k3lib.models.model import UnknownBlockError, load_model
+    from k3lib.models.weights import weight_account
+
+    try:
+        model = load_model(args.config, args.format, tuple(args.ignore))
+    except UnknownBlockError as error:
+        if args.json:
+            _print_json({"bytes": None, "unknown_blocks": list(error.names)})
+        raise
+    account = weight_account(model)
+    published = model.checkpoint.published_bytes if model.checkpoint else None
+    if args.json:
+        _print_json(
+            {
+                "model": model.name,
+                "bytes": account.bytes,
+                "params": account.params,
+                "active_params": account.active_params,
+                "tensors": account.tensors,
+                "groups": dict(account.groups),
+                "kv_bytes_per_token": account.kv_bytes_per_token,
+                "state_bytes_per_sequence": account.state_bytes_per_sequence,
+                "published_bytes": published,
+                "unknown_blocks": list(model.ignored),
+            }
+        )
+        return EXIT_DONE
+    from k3lib.report.console import weight_table
+
+    print(weight_table(model, account, published))
+    return EXIT_DONE
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""The only code that reads `data/`: files become validated, frozen records."""

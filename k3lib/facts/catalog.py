@@ -1,0 +1,212 @@
+"""The project's tables as records: sources, checkpoints, how checkpoints store things, devices, article figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field
+
+from k3lib.errors import InputError, near
+from k3lib.facts.paths import DATA, shown
+from k3lib.facts.tables import (
+    Count,
+    Grade,
+    Identifier,
+    NonNegative,
+    OptionalCount,
+    OptionalNumber,
+    Row,
+    Text,
+    UnitName,
+    load_rows,
+)
+
+AsOf = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
+
+
+class Source(Row):
+    """Where facts come from. `locator`: address with the revision or page that was read."""
+
+    source_id: Identifier
+    title: Text
+    locator: Text
+    kind: Literal["release", "code", "log", "article", "standard", "report", "documentation", "page"]
+    as_of: AsOf
+    note: str = ""
+
+
+class Sourced(Row):
+    """A row that names its source, or several separated by spaces."""
+
+    source_id: Text
+
+    @property
+    def source_ids(self) -> tuple[str, ...]:
+        """The sources, one by one."""
+        return tuple(self.source_id.split())
+
+
+class Checkpoint(Sourced):
+    """A model whose weights are public, and what was published of their size.
+
+    published_bytes: sum of the tensors in B, file headers not counted; empty where nobody published it.
+    aliases: other names of the same bytes, separated by spaces.
+    """
+
+    model_id: Identifier
+    label: Text
+    config: Identifier
+    aliases: str = ""
+    published_bytes: OptionalCount
+    published_tensors: OptionalCount
+    grade: Grade
+    evidence: Text
+    as_of: AsOf
+
+
+class StorageFact(Sourced):
+    """How a family or one checkpoint stores a thing that its configuration does not tell."""
+
+    scope: Identifier
+    item: Identifier
+    value: Text
+    grade: Grade
+    note: str = ""
+
+
+class InventoryRow(Sourced):
+    """One tensor pattern of the released Kimi K3: shape, data type, how many, their parameters and bytes."""
+
+    group: Identifier
+    pattern: Text
+    shape: Annotated[str, Field(pattern=r"^\d+(x\d+)*$")]
+    dtype: Identifier
+    count: Annotated[int, Field(ge=1)]
+    params: Count
+    bytes: Count
+
+
+class DeviceFact(Sourced):
+    """One property of an accelerator card."""
+
+    device: Identifier
+    quantity: Identifier
+    value: NonNegative
+    low: OptionalNumber = None
+    high: OptionalNumber = None
+    unit: UnitName
+    grade: Grade
+    as_of: AsOf
+    note: str = ""
+
+
+class ArticleFigure(Sourced):
+    """A number that one of the two articles states: here to be checked, not because it is right."""
+
+    claim_id: Annotated[str, Field(pattern=r"^[AB]\d{2}$")]
+    topic: Identifier
+    quantity: Identifier
+    value: NonNegative
+    unit: UnitName
+
+
+T = TypeVar("T", bound=Sourced)
+
+
+@lru_cache(maxsize=8)
+def sources(data: Path = DATA) -> dict[str, Source]:
+    """All sources by id."""
+    return {row.source_id: row for row in load_rows(data / "sources.csv", Source, ["source_id"])}
+
+
+def _checked(path: Path, rows: Iterable[T], known: Iterable[str]) -> tuple[T, ...]:
+    ids = set(known)
+    rows = tuple(rows)
+    for row in rows:
+        for source_id in row.source_ids:
+            if source_id not in ids:
+                name = " / ".join(str(v) for v in list(row.model_dump().values())[1:3])
+                raise InputError(
+                    f"{shown(path)} ({name}): source '{source_id}' is not in data/sources.csv. {near(source_id, ids)}"
+                )
+    return rows
+
+
+@lru_cache(maxsize=8)
+def checkpoints(data: Path = DATA) -> tuple[Checkpoint, ...]:
+    """The known models, in the order of the table."""
+    path = data / "models" / "checkpoints.csv"
+    return _checked(path, load_rows(path, Checkpoint, ["model_id"]), sources(data))
+
+
+@lru_cache(maxsize=8)
+def storage_facts(data: Path = DATA) -> tuple[StorageFact, ...]:
+    """What configurations do not tell about how weights are stored."""
+    path = data / "models" / "storage.csv"
+    return _checked(path, load_rows(path, StorageFact, ["scope", "item"]), sources(data))
+
+
+@lru_cache(maxsize=8)
+def inventory(data: Path = DATA) -> tuple[InventoryRow, ...]:
+    """The 60 tensor patterns of the released Kimi K3."""
+    path = data / "models" / "kimi-k3.tensors.csv"
+    return _checked(path, load_rows(path, InventoryRow, ["group", "pattern"]), sources(data))
+
+
+@lru_cache(maxsize=8)
+def devices(data: Path = DATA) -> dict[tuple[str, str], DeviceFact]:
+    """Device facts by (device, quantity)."""
+    path = data / "hardware.csv"
+    rows = _checked(path, load_rows(path, DeviceFact, ["device", "quantity"]), sources(data))
+    return {(row.device, row.quantity): row for row in rows}
+
+
+@lru_cache(maxsize=8)
+def article_figures(data: Path = DATA) -> dict[str, ArticleFigure]:
+    """The articles' numbers by 'claim_id.quantity'."""
+    path = data / "claims.csv"
+    rows = _checked(path, load_rows(path, ArticleFigure, ["claim_id", "quantity"]), sources(data))
+    return {f"{row.claim_id}.{row.quantity}": row for row in rows}
+
+
+def device_fact(device: str, quantity: str, data: Path = DATA) -> DeviceFact:
+    """One property of a card. Raises InputError with the nearest known name."""
+    table = devices(data)
+    names = {d for d, _ in table}
+    if device not in names:
+        raise InputError(f"device '{device}' is not in data/hardware.csv. {near(device, names)}")
+    if (device, quantity) not in table:
+        known = {q for d, q in table if d == device}
+        raise InputError(f"data/hardware.csv has no '{quantity}' for {device}. {near(quantity, known)}")
+    return table[device, quantity]
+
+
+def model_names(data: Path = DATA) -> dict[str, Checkpoint]:
+    """Every accepted model name, in lower case, with its checkpoint."""
+    names: dict[str, Checkpoint] = {}
+    for row in checkpoints(data):
+        for name in (row.model_id, *row.aliases.split()):
+            if names.setdefault(name.lower(), row) is not row:
+                raise InputError(f"data/models/checkpoints.csv: the name '{name}' belongs to two models")
+    return names
+
+
+# Every table of the project: what a row of it is, and how it is loaded.
+TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
+    "sources.csv": ("where facts come from", lambda: sources().values()),
+    "hardware.csv": ("a property of an accelerator card", lambda: devices().values()),
+    "claims.csv": ("a figure that one of the two articles states, to be checked", lambda: article_figures().values()),
+    "models/checkpoints.csv": ("a model with public weights and its published size", checkpoints),
+    "models/storage.csv": ("how weights are stored where the configuration does not tell", storage_facts),
+    "models/kimi-k3.tensors.csv": ("a tensor pattern of the released Kimi K3", inventory),
+}
+
+
+def check_all() -> None:
+    """Load every table once. Raises InputError for the first bad row."""
+    for _, load in TABLES.values():
+        load()
+    model_names()

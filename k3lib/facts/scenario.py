@@ -1,0 +1,103 @@
+"""The parameters a user may change. A scenario is a small YAML file of overrides; every value is typed and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from k3lib.errors import InputError, near
+from k3lib.facts.paths import SCENARIOS, shown
+from k3lib.facts.tables import problem, read_text
+
+
+class Scenario(BaseModel):
+    """All parameters. `data/scenarios/base.yaml` gives the defaults; a notebook's parameter cell names its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    cards: Annotated[int, Field(ge=1, le=4096, description="accelerator cards of the plan")]
+    device: Annotated[str, Field(min_length=1, description="card, by its name in data/hardware.csv")]
+    reference_models: Annotated[
+        str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
+    ]
+
+
+def parameter_names() -> list[str]:
+    """Every parameter a scenario or `-p` may set."""
+    return list(Scenario.model_fields)
+
+
+BASE = "base"
+
+
+def _check_names(where: str, values: Mapping[Any, Any]) -> None:
+    for name, value in values.items():
+        if name not in Scenario.model_fields:
+            raise InputError(f"{where}: parameter '{name}' is not known. {near(str(name), Scenario.model_fields)}")
+        if isinstance(value, bool):
+            raise InputError(f"{where}: {name} = {value}: must not be true or false")
+
+
+def _validated(where: str, values: Mapping[str, Any]) -> Scenario:
+    try:
+        return Scenario.model_validate(dict(values))
+    except ValidationError as error:
+        raise InputError(f"{where}: {problem(error)}") from None
+
+
+def scenario_path(name_or_file: str) -> Path:
+    """The file of a named scenario, or the given file. Raises InputError with the nearest name."""
+    if name_or_file.endswith((".yaml", ".yml")) or "/" in name_or_file:
+        return Path(name_or_file)
+    known = {p.stem: p for p in sorted(SCENARIOS.glob("*.yaml"))}
+    if name_or_file not in known:
+        raise InputError(f"scenario '{name_or_file}' is not in data/scenarios. {near(name_or_file, known)}")
+    return known[name_or_file]
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Safe YAML that refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(k, deep=deep) for k, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"'{key}' stands twice", node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    where = shown(path)
+    try:
+        values = yaml.load(read_text(path), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not valid YAML ({error})") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deep to be a scenario") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InputError(f"{where}: must hold lines of 'parameter: value', holds a {type(values).__name__}")
+    _check_names(where, values)
+    return values
+
+
+def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """A scenario by name or file on top of the base one, with single parameters overridden.
+
+    Raises InputError that names the file or parameter, what is wrong, and the near name for a typo.
+    """
+    values = _read(scenario_path(BASE))
+    _validated(shown(scenario_path(BASE)), values)
+    if name_or_file != BASE:
+        path = scenario_path(name_or_file)
+        values |= _read(path)
+        _validated(shown(path), values)
+    if overrides:
+        _check_names("-p", overrides)
+        values |= overrides
+    return _validated("-p" if overrides else shown(scenario_path(name_or_file)), values)

@@ -1,0 +1,172 @@
+"""A model: its stored weights as expressions, and the values of the symbols in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import sympy as sp
+
+from k3lib.account.storage import NAMED
+from k3lib.account.tensors import Stored, Tensor, stored
+from k3lib.errors import InputError, near
+from k3lib.evaluate import exact
+from k3lib.facts.catalog import Checkpoint, checkpoints, model_names, storage_facts
+from k3lib.facts.configs import Fields, load_json_object
+from k3lib.facts.paths import MODELS, shown
+from k3lib.models import parts
+from k3lib.models.families import FAMILIES, VISION_BIAS
+from k3lib.models.reading import Reader, unknown_blocks
+from k3lib.models.storing import TORCH_DTYPES, format_rule, profile, quantisation, restored
+
+
+class UnknownBlockError(InputError):
+    """A configuration with parts that the account does not know. `names`: the fields or the model type."""
+
+    def __init__(self, message: str, names: Collection[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class Model:
+    """name: its id or the file's name. arrays: what stands on disk. values: the symbols' values.
+
+    mixers, mlps: the kind of every decoder layer ("mla", "kda", "gqa", "gdn"; "dense", "moe").
+    checkpoint: what was published of it, for a known model. ignored: fields left out at the user's word.
+    formats: names of the storage formats, quantised first.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    arrays: tuple[Stored, ...]
+    values: Mapping[sp.Symbol, int]
+    mixers: tuple[str, ...]
+    mlps: tuple[str, ...]
+    checkpoint: Checkpoint | None
+    ignored: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def load_model(name_or_file: str, form: str | None = None, ignore: tuple[str, ...] = ()) -> Model:
+    """A known model by name, or the user's own `config.json`.
+
+    form: store the quantised weights (all linear ones, where the checkpoint has none) in this format instead.
+    ignore: fields that the user says carry no weights. Raises InputError for an unknown name, a missing or
+    contradictory field, and UnknownBlockError for a part that the account does not know.
+    """
+    if form is not None and form not in NAMED:
+        raise InputError(f"format '{form}' is not known. {near(form, NAMED)}")
+    names = model_names()
+    path = Path(name_or_file)
+    row = names.get(name_or_file.lower().rsplit("/", 1)[-1])
+    if row and not path.is_file():
+        return _build(MODELS / f"{row.config}.config.json", row, form, ignore)
+    if name_or_file.endswith(".json") or path.exists():
+        return _build(path / "config.json" if path.is_dir() else path, None, form, ignore)
+    raise InputError(f"model '{name_or_file}' is not known and is no file. {near(name_or_file, names)}")
+
+
+def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[str, ...]) -> Model:
+    data = load_json_object(path)
+    where = shown(path)
+    outer = Fields(where, data)
+    text = outer.part("text_config") or outer
+    family = _family(outer, text)
+    for field in ignore:
+        if field not in data and field not in text.data:
+            raise InputError(f"--ignore {field}: {where} has no such field. {near(field, {**data, **text.data})}")
+    facts = profile(storage_facts(), [family] + ([row.model_id] if row else []))
+    reader = Reader(text, facts)
+    FAMILIES[family](reader)
+    parts_read = [outer, text, *reader.nested]
+    if vision := outer.part("vision_config"):
+        if family not in VISION_BIAS:
+            raise _unknown(where, ["vision_config"])
+        parts.vision(reader, vision, bias=VISION_BIAS[family])
+    strange = [n for n in unknown_blocks(*parts_read) if n not in ignore]
+    if strange:
+        raise _unknown(where, strange)
+    return _stored(reader, outer, text, row, path.name, form, ignore)
+
+
+def _family(outer: Fields, text: Fields) -> str:
+    """The family by `model_type`; the outer one wins, since a text part often carries its base model's type."""
+    found = [t for t in (outer.word("model_type", default=""), text.word("model_type", default="")) if t]
+    if not found:
+        raise InputError(f"{outer.where}: field 'model_type' is missing")
+    for name in found:
+        if name in FAMILIES:
+            return name
+    raise UnknownBlockError(
+        f"{outer.where}: model_type '{found[0]}' is not known. {near(found[0], FAMILIES)}", found[:1]
+    )
+
+
+def _unknown(where: str, names: list[str]) -> UnknownBlockError:
+    fields = ", ".join(f"'{n}'" for n in names)
+    return UnknownBlockError(
+        f"{where}: {fields} may stand for weights that the account does not know, so no total is given. "
+        f"If it adds none, say so: --ignore {names[0]}",
+        names,
+    )
+
+
+def _stored(
+    reader: Reader,
+    outer: Fields,
+    text: Fields,
+    row: Checkpoint | None,
+    name: str,
+    form: str | None,
+    ignore: tuple[str, ...],
+) -> Model:
+    holder = text if text.has("quantization_config") else outer
+    quant = quantisation(holder, reader.known.scale_dtype)
+    if form is not None:
+        quant = restored(quant, *NAMED[form])
+    torch_dtype = text.word("torch_dtype", "dtype", default=outer.word("torch_dtype", "dtype", default="bfloat16"))
+    if torch_dtype not in TORCH_DTYPES:
+        raise InputError(f"{outer.where}: dtype '{torch_dtype}' is not known. {near(torch_dtype, TORCH_DTYPES)}")
+    values = dict(reader.values)
+    if quant:
+        values |= quant.values
+    arrays = stored(reader.tensors, format_rule(TORCH_DTYPES[torch_dtype], reader.known, quant))
+    _check_groups(outer.where, arrays, values)
+    return Model(
+        row.model_id if row else name,
+        tuple(reader.tensors),
+        arrays,
+        MappingProxyType(values),
+        reader.mixers,
+        reader.mlps,
+        row if form is None else None,
+        ignore,
+    )
+
+
+def _check_groups(where: str, arrays: tuple[Stored, ...], values: Mapping[sp.Symbol, int]) -> None:
+    """Packed rows and groups must come out even, or the file could not exist."""
+    for array in arrays:
+        for size in array.shape:
+            side = exact(size, values)
+            if not isinstance(side, int):
+                raise InputError(
+                    f"{where}: '{array.name}' would have a side of {side}; "
+                    "the group size does not divide the weight's width"
+                )
+
+
+def chosen_models(names: str) -> list[Model]:
+    """Known models by names separated by commas; 'all' for every one. Raises InputError for an unknown name."""
+    if names.strip().lower() == "all":
+        return [load_model(row.model_id) for row in checkpoints()]
+    known = model_names()
+    wanted = [name.strip().lower() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"reference_models: '{name}' is not a known model. {near(name, known)}")
+    return [load_model(row.model_id) for row in dict.fromkeys(known[name] for name in wanted)]

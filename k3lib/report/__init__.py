@@ -1,0 +1,1 @@
+"""Results for people: figures, tables, the notebook runner, the book."""

@@ -1,0 +1,232 @@
+"""The main job: notebooks under a scenario, their results, the book, published in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from k3lib import results as res
+from k3lib.errors import InputError, near
+from k3lib.facts import catalog
+from k3lib.facts.paths import DATA, ROOT, shown
+from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
+from k3lib.report import notebooks as nbs
+from k3lib.report.execute import parameter_cell_names
+from k3lib.report.publish import publish, staging
+
+NOTEBOOKS = ROOT / "notebooks"
+BOOK = ROOT / "book"
+CONFIG = ROOT / "_config.yml"
+LOG = "build.log"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to run, with the parameters that its parameters cell asks for."""
+
+    path: Path
+    parameters: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The notebook's name without ending."""
+        return self.path.stem
+
+
+def build(
+    scenario_name: str = "base",
+    overrides: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
+    out: Path | None = None,
+) -> Path:
+    """Run the notebooks, collect their results, build the book with warnings as errors, publish it.
+
+    Prints the address of the home page last and returns its path. Raises InputError for anything that stops it;
+    what was published before then stays as it was.
+    """
+    out = (out or ROOT / "_build").absolute()
+    scenario = load_scenario(scenario_name, overrides)
+    jobs = plan(scenario)
+    catalog.check_all()
+    with staging(out) as stage:
+        chosen = _chosen(jobs, only)
+        with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr) as bar:
+            executed = _executed(jobs, chosen, stage, out, bar)
+            results = res.together(r for name, nb in executed.items() for r in res.collect(name, nb))
+            _lay_out(stage, executed, results)
+            bar.set_postfix_str("book")
+            _sphinx(stage, out)
+            bar.update()
+            bar.set_postfix_str("publish")
+            publish(stage / "ready", out, sorted(p.name for p in (stage / "ready").iterdir()))
+            bar.update()
+            bar.set_postfix_str("")
+    index = out / "html" / "index.html"
+    print(f"{len(results)} results from {len(jobs)} notebooks. Open this address in a browser; it needs no network:")
+    print(index.as_uri())
+    return index
+
+
+def plan(scenario: Scenario) -> list[Job]:
+    """Every notebook with its share of the scenario. Raises InputError for a parameter the scenario does not have."""
+    values = scenario.model_dump()
+    jobs = []
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        names = parameter_cell_names(path)
+        for name in names:
+            if name not in values:
+                raise InputError(
+                    f"{shown(path)}: its parameter '{name}' is in no scenario. {near(name, parameter_names())}"
+                )
+        jobs.append(Job(path, {name: values[name] for name in names}))
+    if not jobs:
+        raise InputError(f"{shown(NOTEBOOKS)}: holds no notebook")
+    return jobs
+
+
+def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
+    names = {job.name: job for job in jobs}
+    wanted = [name.removesuffix(".ipynb").rsplit("/", 1)[-1] for name in only]
+    for name in wanted:
+        if name not in names:
+            raise InputError(f"--only {name}: no such notebook. {near(name, names)}")
+    return [names[name] for name in dict.fromkeys(wanted)] if wanted else list(jobs)
+
+
+def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any) -> dict[str, Any]:
+    """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran."""
+    ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
+    work = stage / "executed"
+    work.mkdir()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        futures = {pool.submit(_run, job, work, out): job for job in chosen}
+        try:
+            for future in as_completed(futures):
+                ready[futures[future].name] = future.result()
+                bar.set_postfix_str(futures[future].name)
+                bar.update()
+        except InputError:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return {job.name: ready[job.name] for job in jobs}
+
+
+def _run(job: Job, work: Path, out: Path) -> Any:
+    parameters, target = work / f"{job.name}.json", work / f"{job.name}.ipynb"
+    parameters.write_text(json.dumps(job.parameters), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)],
+        capture_output=True,
+        text=True,
+        env=_environment(),
+        cwd=work,
+        check=False,
+    )
+    if done.returncode == 0:
+        return nbs.settle(nbs.read(target), job.parameters)
+    lines = done.stdout.strip().splitlines()
+    try:
+        fault = json.loads(lines[-1])
+        message, trace = fault["error"], fault["trace"]
+    except (IndexError, ValueError, KeyError, TypeError):
+        message, trace = f"{job.path.name}: the notebook's process ended with code {done.returncode}", done.stderr
+    _write_log(out, f"{message}\n\n{trace}\n\n{done.stderr}")
+    raise InputError(f"{message} (the whole trace: {shown(out / LOG)})" if trace else message)
+
+
+def _last_run(job: Job, out: Path) -> Any:
+    path = out / "executed" / f"{job.name}.ipynb"
+    if not path.is_file():
+        raise InputError(f"--only: notebook '{job.name}' has not run yet. Run 'k3 build' without --only first.")
+    notebook = nbs.read(path)
+    before = nbs.parameters_of(notebook)
+    changed = [n for n, v in job.parameters.items() if before.get(n) != v]
+    if changed:
+        n = changed[0]
+        raise InputError(
+            f"--only: notebook '{job.name}' last ran with {n} = {before.get(n)}, this build has "
+            f"{n} = {job.parameters[n]}. Run 'k3 build' without --only."
+        )
+    return notebook
+
+
+def _environment() -> dict[str, str]:
+    """Environment of the processes that a build starts: the project's own kernel, no display, stable hashes."""
+    return {
+        **os.environ,
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "MPLBACKEND": "agg",
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONUTF8": "1",
+        "NO_COLOR": "1",
+    }
+
+
+def _lay_out(stage: Path, executed: Mapping[str, Any], results: Mapping[str, res.Result]) -> None:
+    """The book's sources with everything generated beside them, and what is published apart from the book."""
+    book, ready = stage / "book", stage / "ready"
+    shutil.copytree(BOOK, book)
+    shutil.copytree(DATA, book / "_data")
+    shutil.copy(CONFIG, stage / "_config.yml")
+    for folder in (
+        book / "_generated" / "notebooks",
+        book / "nb",
+        ready / "downloads" / "notebooks",
+        ready / "executed",
+    ):
+        folder.mkdir(parents=True)
+    for name, notebook in executed.items():
+        nbs.write(notebook, ready / "executed" / f"{name}.ipynb")
+        for folder in (book / "nb", book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
+            nbs.write(nbs.page(notebook), folder / f"{name}.ipynb")
+    for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):
+        for folder in (ready, ready / "downloads", book / "_generated"):
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _sphinx(stage: Path, out: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(stage / "book"),
+        "--config",
+        str(stage / "_config.yml"),
+        "--path-output",
+        str(stage / "sphinx"),
+        "-W",
+        "-n",
+        "--keep-going",
+        "--all",
+        "-q",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd=stage, check=False)
+    log = (done.stdout + done.stderr).replace(str(stage) + os.sep, "")
+    _write_log(out, log)
+    html = stage / "sphinx" / "_build" / "html"
+    if done.returncode or not (html / "index.html").is_file():
+        faults = [line.strip() for line in log.splitlines() if "WARNING" in line or "ERROR" in line or "Error" in line]
+        first = faults[0] if faults else f"Sphinx ended with code {done.returncode}"
+        raise InputError(f"the book was not built: {first} ({len(faults)} faults, all in {shown(out / LOG)})")
+    for leftover in (".buildinfo", "objects.inv", ".doctrees", ".nojekyll"):
+        path = html / leftover
+        if path.is_file():
+            path.unlink()
+    os.rename(html, stage / "ready" / "html")
+
+
+def _write_log(out: Path, text: str) -> None:
+    (out / LOG).write_text(text, encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Run one notebook in a process of its own: `python -m k3lib.report.execute IN OUT PARAMETERS.json`.
+
+Exit code 0: OUT holds the executed notebook. 2: the last line on stdout is a JSON object {"error", "trace"}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
+
+INPUT_ERRORS = ("InputError", "UnknownBlockError")
+
+
+def parameter_cell_names(path: Path) -> list[str]:
+    """Names that a notebook's parameters cell assigns. Raises InputError when there is no such cell."""
+    import papermill
+
+    names = list(papermill.inspect_notebook(str(path)))
+    if not names:
+        raise InputError(f"{path.name}: has no cell tagged 'parameters' that assigns a name")
+    return names
+
+
+def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
+    """Run a notebook with papermill. Raises InputError that names the notebook, the cell and the fault."""
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters=parameters,
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=str(target.parent),
+            log_output=False,
+        )
+    except PapermillExecutionError as error:
+        if error.ename in INPUT_ERRORS:
+            raise InputError(error.evalue) from error
+        raise InputError(f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}") from error
+
+
+def main(argv: list[str]) -> int:
+    """The command of this module."""
+    source, target, parameters = (Path(a) for a in argv)
+    try:
+        execute(source, target, json.loads(parameters.read_text(encoding="utf-8")))
+    except InputError as error:
+        cause = error.__cause__
+        trace = "\n".join(getattr(cause, "traceback", None) or [])
+        print(json.dumps({"error": str(error), "trace": trace}))
+        return EXIT_BAD_INPUT
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Publishing without a moment in which there is no book: stage in a folder of one's own, then exchange."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from k3lib.errors import InputError
+
+STAGING_PREFIX = ".staging-"
+LOCK = "lock"
+ASIDE = ".old"
+MARK = "_static/k3.js"  # every book of this project has it
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def staging(out: Path) -> Iterator[Path]:
+    """A folder for one build, beside what it will replace; removed at the end, and after a killed build by the next.
+
+    Raises InputError when `out` cannot be written or holds somebody else's `html`.
+    """
+    html = out / "html"
+    if html.exists() and not (html / MARK).is_file():
+        raise InputError(f"--out {out}: holds an 'html' that this project did not make. Choose another folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with _locked(out / ".builds.lock"):
+            _remove_abandoned(out)
+            folder = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, dir=out))
+            lock = (folder / LOCK).open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be written ({error.strerror}). Choose another folder.") from None
+    with lock:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned(out: Path) -> None:
+    """Staging folders whose build no longer lives: nobody holds their lock."""
+    for folder in out.glob(f"{STAGING_PREFIX}*"):
+        try:
+            with (folder / LOCK).open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for aside in folder.glob(f"ready/*{ASIDE}"):  # killed between two renames: put the last book back
+                    if not (out / aside.stem).exists():
+                        os.rename(aside, out / aside.stem)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # its build is running
+
+
+def publish(staged: Path, out: Path, names: list[str]) -> None:
+    """Put files and folders of `staged` in the place of those of the same name in `out`, each in one step.
+
+    A reader sees the old one or the new one. Two builds that end together publish one after the other.
+    """
+    with _locked(out / ".publish.lock"):
+        for name in names:
+            new, old = staged / name, out / name
+            if old.is_dir():
+                _exchange(new, old)
+            else:
+                os.replace(new, old)
+
+
+def _exchange(a: Path, b: Path) -> None:
+    """Swap two folders. In one step where the system can (Linux); elsewhere in two renames."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        rename = None
+    if rename and rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE) == 0:
+        return
+    aside = a.with_name(a.name + ASIDE)
+    os.rename(b, aside)
+    os.rename(a, b)

@@ -1,0 +1,133 @@
+"""What a notebook shows: equations, tables whose numbers keep their trail, figures in the book's one style."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib
+import sympy as sp
+from IPython.display import display
+from matplotlib import pyplot as plt
+
+from k3lib.account.symbols import REGISTRY, latex
+from k3lib.report.trail import Html
+
+WIDTH_INCHES = 6.0
+
+# Okabe and Ito's colours, which people with colour-blindness tell apart; the same meaning in the whole book.
+COLOURS = {
+    "experts": "#0072B2",
+    "scales": "#56B4E9",
+    "attention": "#009E73",
+    "other": "#999999",
+    "truth": "#0072B2",
+    "claim": "#D55E00",
+    "limit": "#333333",
+    "shared": "#E69F00",
+    "tables": "#CC79A7",
+}
+
+STYLE: dict[str, Any] = {
+    "figure.figsize": (WIDTH_INCHES, 3.0),
+    "figure.constrained_layout.use": True,
+    "savefig.transparent": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.labelsize": 9.5,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "grid.color": "#DDDDDD",
+    "text.color": "#222222",
+    "axes.labelcolor": "#222222",
+    "axes.edgecolor": "#666666",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "svg.hashsalt": "k3",
+    "svg.fonttype": "path",
+}
+
+
+def axes(height_inches: float = 3.0, rows: int = 1, **kwargs: Any) -> tuple[Any, Any]:
+    """A figure of the book's width in its style. Returns matplotlib's figure and axes."""
+    matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
+    return plt.subplots(rows, 1, figsize=(WIDTH_INCHES, height_inches), **kwargs)
+
+
+def figure(drawn: Any) -> None:
+    """Show a figure as SVG without a date, so that the same figure has the same bytes; then close it."""
+    out = io.StringIO()
+    drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(drawn)
+    display({"image/svg+xml": out.getvalue(), "text/plain": "figure"}, raw=True)
+
+
+def equation(left: str, right: sp.Expr) -> None:
+    """Show `left = right` as a displayed equation, broken over lines where a sum is long. `left` is LaTeX."""
+    display({"text/latex": f"$$\n{_broken(left, right)}\n$$", "text/plain": f"{left} = {right}"}, raw=True)
+
+
+TERMS_PER_LINE = 4
+
+
+def _broken(left: str, right: sp.Expr) -> str:
+    """The equation on one line, or with its longest sum over several lines of four terms."""
+    factors = sp.Mul.make_args(right)
+    longest = max(factors, key=lambda f: len(sp.Add.make_args(f)))
+    terms = sp.Add.make_args(longest)
+    if len(terms) <= TERMS_PER_LINE + 1:
+        return f"{left} = {latex(right)}"
+    outer = sp.Mul(*(f for f in factors if f is not longest))
+    terms = sorted(terms, key=lambda term: len(latex(term)), reverse=True)
+    lines = [" + ".join(latex(t) for t in terms[i : i + TERMS_PER_LINE]) for i in range(0, len(terms), TERMS_PER_LINE)]
+    start, end = (f"{latex(outer)}\\,\\bigl( ", " \\bigr)") if outer != 1 else ("", "")
+    return f"\\begin{{aligned}}{left} = {start}&" + " \\\\ &+ ".join(lines) + f"{end}\\end{{aligned}}"
+
+
+def word(symbol: sp.Symbol) -> str:
+    """What a symbol stands for, in words."""
+    return REGISTRY[str(symbol)].meaning
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, label: str, text_columns: int = 1, total: bool = False
+) -> None:
+    """Show a table. The first `text_columns` columns are words, the others numbers, set to the right.
+
+    Cells are text, or numbers from `trail.cell`. label: what the table is, for screen readers. total: the last row is
+    a sum. Raises ValueError for a row of another length than the header.
+    """
+    lines = [
+        f'<div class="k3-scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">',
+        '<table class="k3-table">',
+        "<thead>",
+        _line(header, text_columns, "th"),
+        "</thead>",
+        "<tbody>",
+    ]
+    body = [list(row) for row in rows]
+    for i, row in enumerate(body):
+        if len(row) != len(header):
+            raise ValueError(f"row {i + 1} of the table '{label}' has {len(row)} cells, the header has {len(header)}")
+        last = total and i == len(body) - 1
+        lines.append(_line(row, text_columns, "td", ' class="k3-total"' if last else ""))
+    lines += ["</tbody>", "</table>", "</div>"]
+    display({"text/html": "\n".join(lines), "text/plain": label}, raw=True)
+
+
+def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "") -> str:
+    shown = []
+    for i, cell in enumerate(cells):
+        text = cell if isinstance(cell, Html) else html.escape(str(cell))
+        kind = "" if i < text_columns else ' class="k3-right"'
+        first = i == 0 and tag == "td"
+        name = "th" if first else tag
+        scope = ' scope="row"' if first else ' scope="col"' if tag == "th" else ""
+        shown.append(f"<{name}{kind}{scope}>{text}</{name}>")
+    return f"<tr{attributes}>{''.join(shown)}</tr>"

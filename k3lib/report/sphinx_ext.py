@@ -1,0 +1,118 @@
+"""Sphinx extension of the book: numbers with a trail, generated tables, and pages that ask nothing of the network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.metadata import files
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+
+from k3lib import results as res
+from k3lib.errors import InputError, near
+from k3lib.report import directives, trail
+
+logger = logging.getLogger(__name__)
+
+VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
+SCRIPTS = ("k3.js",)
+
+
+class Number(nodes.Inline, nodes.TextElement):
+    """A number in prose; `key` names its result."""
+
+
+class Val(SphinxRole):
+    """``{val}`key``` · ``{val}`key:,.1f``` · ``{val}`key in GiB:,.1f```: a result in prose, with its unit and range."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        match = VAL.fullmatch(self.text.strip())
+        try:
+            if match is None:
+                raise InputError(f"'{self.text}' is not written as key, key:format or key in unit:format")
+            results = load_results(self.env)
+            if match["key"] not in results:
+                raise InputError(f"no result '{match['key']}'. {near(match['key'], results)}")
+            text = trail.in_prose(results[match["key"]], match["unit"], match["spec"] or "")
+        except InputError as error:
+            logger.warning("val: %s", error, location=self.get_location())
+            return [nodes.literal(text=self.text)], []
+        number = Number(self.rawtext, "", key=match["key"])
+        number += nodes.Text(text)
+        self.env.get_domain("math").data["has_equations"][self.env.docname] = True
+        return [number], []
+
+
+def load_results(env: Any) -> dict[str, res.Result]:
+    """The results of this build, read once."""
+    if not hasattr(env, "k3_results"):
+        env.k3_results = res.load(Path(env.srcdir) / "_generated" / "results.json")
+    return dict(env.k3_results)
+
+
+def _visit_number(translator: Any, node: Number) -> None:
+    translator.body.append(trail.opening_tag(node["key"]))
+
+
+def _depart_number(translator: Any, node: Number) -> None:
+    translator.body.append("</a>")
+
+
+def _skip(translator: Any, node: nodes.Node) -> None:
+    """In print and text a number is its text."""
+
+
+def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Link each number to its trail and put the trails of this page behind its text; drop remote launchers."""
+    if "body" in context:
+        try:
+            context["body"] = trail.linked(
+                context["body"], load_results(app.env), context["pathto"](directives.NUMBERS_PAGE)
+            )
+        except InputError as error:
+            logger.warning("%s: %s", pagename, error)
+    context["script_files"] = [f for f in context.get("script_files", []) if not _is_launcher(f)]
+
+
+def _is_launcher(script: Any) -> bool:
+    """Scripts that start remote kernels: the book has none, and they ask the network."""
+    name = str(getattr(script, "filename", script) or "")
+    body = str(getattr(script, "attributes", {}).get("body") or "")
+    return "thebe" in name or "thebe" in body
+
+
+def _drop_launcher_nodes(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    for node in list(doctree.findall(nodes.raw)):
+        if "thebe" in node.astext():
+            node.parent.remove(node)
+
+
+def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    package = files("sphinx-mathjax-offline") or []
+    mathjax = next(f for f in package if f.name == "tex-svg.js")
+    (static / "mathjax").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Path(str(mathjax.locate())), static / "mathjax" / "tex-svg.js")
+    for name in SCRIPTS:
+        shutil.copyfile(Path(app.srcdir) / "_assets" / name, static / name)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register everything with Sphinx."""
+    app.add_role("val", Val())
+    app.add_node(Number, html=(_visit_number, _depart_number), latex=(_skip, _skip), text=(_skip, _skip))
+    for name, directive in directives.DIRECTIVES.items():
+        app.add_directive(name, directive)
+    for name in SCRIPTS:
+        app.add_js_file(name, loading_method="defer")
+    app.connect("doctree-resolved", _drop_launcher_nodes)
+    app.connect("html-page-context", _finish_page, priority=900)
+    app.connect("build-finished", _copy_assets)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

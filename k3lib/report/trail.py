@@ -1,0 +1,108 @@
+"""How a result shows: in prose, in a table cell, and as the trail behind it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from k3lib.errors import InputError, near
+from k3lib.facts.catalog import sources
+from k3lib.results import Result
+from k3lib.units import convert, number, quantity
+
+GRADE_MEANING = {
+    "exact": "exact: follows from the released files or a definition",
+    "measured": "measured: read off a real system",
+    "derived": "derived: an equation on sourced inputs",
+    "assumed": "assumed: no source settles it",
+}
+TRUE_FALSE = {True: "yes", False: "no"}
+_TAG = re.compile(r'<a class="k3-number" data-key="([^"]*)">')
+
+
+def anchor(key: str) -> str:
+    """The id of a result's line in the appendix."""
+    return "n-" + key.replace(".", "-")
+
+
+def source_anchor(source_id: str) -> str:
+    """The id of a source's line on the sources page."""
+    return "s-" + source_id
+
+
+def in_prose(result: Result, unit: str | None = None, spec: str = "") -> str:
+    """The value with its unit, and its range where it has one, e.g. "49 GiB (48 to 50 GiB)".
+
+    Raises InputError for a unit of another dimension or a format that does not fit.
+    """
+    if not result.is_number:
+        if unit or spec:
+            raise InputError(f"'{result.key}' is {result.value!r}, not a number: it takes no unit and no format")
+        return TRUE_FALSE[result.value] if isinstance(result.value, bool) else str(result.value)
+    target = unit or result.unit
+    text = quantity(convert(result.value, result.unit, target), target, spec)  # type: ignore[arg-type]
+    if result.low is None or result.high is None or result.low == result.high:
+        return text
+    low = number(convert(result.low, result.unit, target), spec)
+    return f"{text} ({low} to {quantity(convert(result.high, result.unit, target), target, spec)})"
+
+
+class Html(str):
+    """Text that is already HTML."""
+
+
+def opening_tag(key: str) -> str:
+    """Opening tag of a number in HTML; `linked` completes it when the page is written."""
+    return f'<a class="k3-number" data-key="{html.escape(key)}">'
+
+
+def cell(result: Result, unit: str | None = None, spec: str = "") -> Html:
+    """A number for a table: no unit (the header says it), linked to its trail."""
+    if not result.is_number:
+        return Html(f"{opening_tag(result.key)}{html.escape(in_prose(result))}</a>")
+    value = convert(result.value, result.unit, unit or result.unit)  # type: ignore[arg-type]
+    return Html(f"{opening_tag(result.key)}{number(value, spec)}</a>")
+
+
+def linked(body: str, results: Mapping[str, Result], numbers_page: str) -> str:
+    """A page's HTML with every number linked to the appendix, and the trails it needs behind the text.
+
+    Raises InputError for a number whose key no notebook recorded.
+    """
+    keys = sorted(set(_TAG.findall(body)))
+    if not keys:
+        return body
+    for key in keys:
+        if key not in results:
+            raise InputError(f"no result '{key}'. {near(key, results)}")
+    body = _TAG.sub(lambda m: f'<a class="k3-number" data-key="{m[1]}" href="{numbers_page}#{anchor(m[1])}">', body)
+    trails = {key: summary(results[key]) for key in keys}
+    payload = json.dumps(trails, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
+    return f'{body}\n<script type="application/json" id="k3-trails">{payload}</script>'
+
+
+def summary(result: Result) -> dict[str, Any]:
+    """What the note beside a number shows."""
+    return {
+        "value": full_value(result),
+        "grade": GRADE_MEANING[result.grade],
+        "equation": result.equation,
+        "inputs": [f"{name} = {input_value(i)}" for name, i in result.inputs.items()],
+        "sources": [sources()[s].title for s in result.sources],
+    }
+
+
+def full_value(result: Result) -> str:
+    """The value as recorded, every digit of a whole number, with its range."""
+    return in_prose(result, spec="" if isinstance(result.value, (int, str)) else ",.6g")
+
+
+def input_value(item: Mapping[str, Any]) -> str:
+    """An input's value with its unit."""
+    value = item["value"]
+    if isinstance(value, (bool, str)):
+        return str(value)
+    return quantity(value, item["unit"])

@@ -1,0 +1,109 @@
+"""Units and how a number is printed. GB and GiB are different units here, never two spellings of one.
+
+A unit belongs to a dimension; a value can be shown in any unit of its dimension and in no other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from k3lib.errors import InputError, near
+
+KILO, MEGA, GIGA, TERA = 10**3, 10**6, 10**9, 10**12
+KIBI, MEBI, GIBI, TEBI = 2**10, 2**20, 2**30, 2**40
+BITS_PER_BYTE = 8
+
+NO_BREAK_SPACE = "\u00a0"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`factor`: base units of its `dimension` in one of this unit. `label`: what is printed behind a number."""
+
+    dimension: str
+    factor: Fraction
+    label: str
+
+
+def _scale(dimension: str, factors: dict[str, int | Fraction]) -> dict[str, Unit]:
+    return {name: Unit(dimension, Fraction(factor), name) for name, factor in factors.items()}
+
+
+UNITS: dict[str, Unit] = {
+    **_scale("bytes", {"B": 1, "kB": KILO, "MB": MEGA, "GB": GIGA, "TB": TERA}),
+    **_scale("bytes", {"KiB": KIBI, "MiB": MEBI, "GiB": GIBI, "TiB": TEBI}),
+    **_scale("bytes per token", {"B/token": 1, "kB/token": KILO, "KiB/token": KIBI}),
+    **_scale("bits per weight", {"bit/weight": 1}),
+    **_scale(
+        "parameters",
+        {"parameters": 1, "million parameters": MEGA, "billion parameters": GIGA, "trillion parameters": TERA},
+    ),
+    **_scale("tensors", {"tensors": 1}),
+    **_scale("cards", {"cards": 1}),
+    **_scale("layers", {"layers": 1}),
+    **_scale("features", {"features": 1}),
+    **_scale("heads", {"heads": 1}),
+    **_scale("models", {"models": 1}),
+    **_scale("experts", {"experts": 1}),
+    **_scale("tokens", {"tokens": 1}),
+    **_scale("pixels", {"pixels": 1}),
+    **_scale("positions", {"positions": 1}),
+    **_scale("weights", {"weights": 1}),
+    "1": Unit("ratio", Fraction(1), ""),
+    "%": Unit("ratio", Fraction(1, 100), "%"),
+}
+
+
+def unit(name: str) -> Unit:
+    """The unit of that name. Raises InputError with the nearest known name."""
+    try:
+        return UNITS[name]
+    except KeyError:
+        raise InputError(f"unit '{name}' is not known. {near(name, UNITS)}") from None
+
+
+def convert(value: float, source: str, target: str) -> float:
+    """`value` in unit `source`, expressed in unit `target`. Integers stay exact where the result is whole.
+
+    Raises InputError when the two units measure different things.
+    """
+    a, b = unit(source), unit(target)
+    if a.dimension != b.dimension:
+        fitting = ", ".join(sorted(n for n, u in UNITS.items() if u.dimension == a.dimension))
+        raise InputError(
+            f"'{source}' ({a.dimension}) cannot be shown in '{target}' ({b.dimension}). Fitting: {fitting}."
+        )
+    if a.factor == b.factor:
+        return value
+    ratio = a.factor / b.factor
+    if isinstance(value, int):
+        exact = value * ratio
+        return exact.numerator if exact.denominator == 1 else float(exact)
+    return float(value) * ratio.numerator / ratio.denominator
+
+
+def number(value: float, spec: str = "") -> str:
+    """`value` formatted by a Python format `spec`; without one, whole numbers with commas, others with 4 digits.
+
+    Raises InputError for a value that is not finite or a spec that Python refuses.
+    """
+    if not math.isfinite(value):
+        raise InputError(f"{value} is not a finite number, so it is not printed")
+    if not spec:
+        spec = ",d" if isinstance(value, int) else ",.4g"
+    try:
+        text = format(value, spec)
+    except ValueError as error:
+        raise InputError(f"format '{spec}' does not fit {value!r}: {error}. Try ',.1f'.") from None
+    return text.replace("-", "\u2212")
+
+
+def quantity(value: float, unit_name: str, spec: str = "") -> str:
+    """A number with its unit, held together by a no-break space; a bare ratio prints no unit."""
+    label = unit(unit_name).label
+    text = number(value, spec)
+    if not label:
+        return text
+    return text + NO_BREAK_SPACE + label.replace(" ", NO_BREAK_SPACE)

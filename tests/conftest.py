@@ -1,0 +1,63 @@
+"""What several tests share: a built book, run once, and a browser."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from k3lib.facts.paths import ROOT
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def k3(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it."""
+    return subprocess.run(
+        [sys.executable, "-m", "k3lib", *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Exit code 2, one line on stderr that holds every word, no traceback, nothing on stdout."""
+    last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in last, (word, last)
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the book as `k3 build` publishes it, and the results."""
+    out = tmp_path_factory.mktemp("published")
+    done = k3("build", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The real browser. Its absence is a failure, never a skip."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert path, "no Chromium on this machine: run 'make test' as root, or install it"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield opened
+        opened.close()
+
+
+def pages(out: Path) -> list[Path]:
+    """Every page of a published book."""
+    return sorted(p for p in (out / "html").rglob("*.html") if "_static" not in p.parts)
