@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,11 +23,33 @@ CHROMIUM_FLAGS = [
 ]
 
 
-def k3(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def k3(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
     return subprocess.run(
-        [sys.executable, "-m", "k3lib", *arguments], capture_output=True, text=True, cwd=cwd, check=False
+        [sys.executable, "-m", "k3lib", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        env={**os.environ, **(env or {})},
     )
+
+
+# Loaded by every Python process of a build: a connection that leaves this machine is an error.
+NO_NETWORK = """
+import socket
+real = socket.socket.connect
+def connect(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+        raise OSError(f"the build asked the network for {address}")
+    return real(self, address)
+socket.socket.connect = connect
+def getaddrinfo(host, *rest, real=socket.getaddrinfo, **named):
+    if host not in (None, "", "127.0.0.1", "::1", "localhost"):
+        raise OSError(f"the build asked the network for {host}")
+    return real(host, *rest, **named)
+socket.getaddrinfo = getaddrinfo
+"""
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -42,7 +65,9 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the book as `k3 build` publishes it, and the results."""
     out = tmp_path_factory.mktemp("published")
-    done = k3("build", "--out", str(out))
+    guard = tmp_path_factory.mktemp("guard")
+    (guard / "sitecustomize.py").write_text(NO_NETWORK, encoding="utf-8")
+    done = k3("build", "--out", str(out), env={"PYTHONPATH": str(guard)})
     assert done.returncode == 0, done.stderr
     return out
 

@@ -50,9 +50,8 @@ class Model:
     ignored: tuple[str, ...]
 
 
-@lru_cache(maxsize=64)
 def load_model(name_or_file: str, form: str | None = None, ignore: tuple[str, ...] = ()) -> Model:
-    """A known model by name, or the user's own `config.json`.
+    """A known model by name, or the user's own `config.json` (or the folder that holds it).
 
     form: store the quantised weights (all linear ones, where the checkpoint has none) in this format instead.
     ignore: fields that the user says carry no weights. Raises InputError for an unknown name, a missing or
@@ -60,14 +59,22 @@ def load_model(name_or_file: str, form: str | None = None, ignore: tuple[str, ..
     """
     if form is not None and form not in NAMED:
         raise InputError(f"format '{form}' is not known. {near(form, NAMED)}")
-    names = model_names()
     path = Path(name_or_file)
+    inside = path / "config.json"
+    if inside.is_file():
+        return _build(inside, None, form, ignore)
+    if path.is_file() or name_or_file.endswith(".json"):
+        return _build(path, None, form, ignore)
+    names = model_names()
     row = names.get(name_or_file.lower().rsplit("/", 1)[-1])
-    if row and not path.is_file():
-        return _build(MODELS / f"{row.config}.config.json", row, form, ignore)
-    if name_or_file.endswith(".json") or path.exists():
-        return _build(path / "config.json" if path.is_dir() else path, None, form, ignore)
-    raise InputError(f"model '{name_or_file}' is not known and is no file. {near(name_or_file, names)}")
+    if row is None:
+        raise InputError(f"model '{name_or_file}' is not known and is no file. {near(name_or_file, names)}")
+    return _known_model(row, form, ignore)
+
+
+@lru_cache(maxsize=64)
+def _known_model(row: Checkpoint, form: str | None, ignore: tuple[str, ...]) -> Model:
+    return _build(MODELS / f"{row.config}.config.json", row, form, ignore)
 
 
 def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[str, ...]) -> Model:

@@ -78,4 +78,4 @@ def looks_like_a_block(name: str, value: Any) -> bool:
 
 def unknown_blocks(*parts: Fields) -> list[str]:
     """Fields that nobody read and that may stand for weights, by name."""
-    return sorted(name for part in parts for name, value in part.unread() if looks_like_a_block(name, value))
+    return sorted({name for part in parts for name, value in part.unread() if looks_like_a_block(name, value)})

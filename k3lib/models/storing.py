@@ -88,18 +88,16 @@ def quantisation(config: Fields, scale_dtype: str) -> Quantisation | None:
     return readers[method](part, scale_dtype)
 
 
-def _ignored(patterns: Iterable[str]) -> Callable[[str], bool]:
+def _ignored(where: str, patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether a module name is excluded: `re:` patterns match from the start, others name a module or its parent."""
     compiled, plain = [], []
     for p in patterns:
         if not isinstance(p, str):
-            raise InputError(f"quantization_config: ignore entry {p!r} must be a string")
+            raise InputError(f"{where}: ignore entry {p!r} must be a string")
         try:
             compiled.append(re.compile(p.removeprefix("re:"))) if p.startswith("re:") else plain.append(p)
         except re.error as error:
-            raise InputError(
-                f"quantization_config: ignore pattern '{p}' is not a regular expression ({error})"
-            ) from None
+            raise InputError(f"{where}: ignore pattern '{p}' is not a regular expression ({error})") from None
 
     def ignored(name: str) -> bool:
         module = name.removesuffix(".weight")
@@ -120,7 +118,7 @@ def _fp8(part: Fields, scale_dtype: str) -> Quantisation:
         raise InputError(
             f"{part.where}: weight_block_size = {block}: FP8 is known here with blocks only, as [128, 128]"
         )
-    ignored = _ignored(part.listed("modules_to_not_convert", "ignored_layers") or [])
+    ignored = _ignored(part.where, part.listed("modules_to_not_convert", "ignored_layers") or [])
     return Quantisation(st.fp8_block(scale_dtype), _applies(ignored), {s.block_rows: block[0], s.block_cols: block[1]})
 
 
@@ -151,14 +149,14 @@ def _compressed_tensors(part: Fields, scale_dtype: str) -> Quantisation:
         raise InputError(f"{weights.where}: symmetric = false: zero points are not known here")
     return Quantisation(
         forms[name, bits, kind],
-        _applies(_ignored(part.listed("ignore") or [])),
+        _applies(_ignored(part.where, part.listed("ignore") or [])),
         {s.group_size: weights.whole("group_size")},
     )
 
 
 def restored(quant: Quantisation | None, form: st.Format, values: dict[sp.Symbol, int]) -> Quantisation:
     """The same choice of weights in another format; all linear weights where the checkpoint quantises none."""
-    return Quantisation(form, quant.applies if quant else _applies(_ignored([])), values)
+    return Quantisation(form, quant.applies if quant else _applies(_ignored("", [])), values)
 
 
 def format_rule(base: str, known: Profile, quant: Quantisation | None) -> Callable[[Tensor], st.Format]:
