@@ -115,6 +115,35 @@ def test_the_users_file_of_a_known_model_gives_the_same_account(tmp_path: Path) 
     assert model.checkpoint is None
 
 
+GLM_FP8 = {
+    **GLM,
+    "quantization_config": {
+        "quant_method": "fp8",
+        "weight_block_size": [128, 128],
+        "modules_to_not_convert": [
+            "lm_head",
+            "model.embed_tokens",
+            *(f"model.layers.{i}.mlp.gate" for i in range(3, 79)),
+            *(f"model.layers.{i}.self_attn.kv_b_proj" for i in range(79)),
+        ],
+    },
+}
+
+
+def test_an_ignore_list_that_names_every_layer_keeps_that_weight_plain(tmp_path: Path) -> None:
+    model = load_model(written(tmp_path, GLM_FP8))
+    stored = {a.name.rpartition("self_attn.")[2]: a.dtype for a in model.arrays if "self_attn" in a.name}
+    assert stored["kv_b_proj.weight"] == "BF16"
+    assert stored["q_b_proj.weight"] == "F8_E4M3"
+
+
+def test_an_ignore_list_that_differs_between_layers_is_refused(tmp_path: Path) -> None:
+    config = copy.deepcopy(GLM_FP8)
+    config["quantization_config"]["modules_to_not_convert"].remove("model.layers.40.self_attn.kv_b_proj")
+    with pytest.raises(InputError, match="not the same weight of every layer"):
+        load_model(written(tmp_path, config))
+
+
 @pytest.mark.parametrize("name", ["Kimi-K3", "moonshotai/Kimi-K3", "KIMI-K2.6", "deepseek-ai/DeepSeek-R1", "kimi-k2"])
 def test_names_are_found_in_any_case_and_with_an_owner(name: str) -> None:
     assert load_model(name).checkpoint is not None
@@ -162,6 +191,8 @@ BAD = [
     (K3_CONFIG, "text_config.quantization_config.config_groups", {}, "exactly one group"),
     (K3_CONFIG, "text_config.quantization_config.config_groups.group_0.weights.group_size", 33, "does not divide"),
     (K3_CONFIG, "text_config.quantization_config.ignore", ["re:("], "not a regular expression"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:(a+)+$"], "repeats a repetition"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", [7], "must be a string"),
     (K3_CONFIG, "model_type", "kimi_k4", None),
     (K3_CONFIG, "text_config.dtype", "float99", "dtype 'float99' is not known"),
     (V3_CONFIG, "quantization_config.weight_block_size", [128], "blocks only"),

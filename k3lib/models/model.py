@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import sympy as sp
 
+from k3lib.account import symbols as s
 from k3lib.account.storage import NAMED
 from k3lib.account.tensors import Stored, Tensor, stored
 from k3lib.errors import InputError, near
@@ -18,6 +19,7 @@ from k3lib.facts.catalog import Checkpoint, checkpoints, model_names, storage_fa
 from k3lib.facts.configs import Fields, load_json_object
 from k3lib.facts.paths import MODELS, shown
 from k3lib.models import parts
+from k3lib.models.excluding import layer_numbers
 from k3lib.models.families import FAMILIES, VISION_BIAS
 from k3lib.models.reading import Reader, unknown_blocks
 from k3lib.models.storing import TORCH_DTYPES, format_rule, profile, quantisation, restored
@@ -132,7 +134,8 @@ def _stored(
     ignore: tuple[str, ...],
 ) -> Model:
     holder = text if text.has("quantization_config") else outer
-    quant = quantisation(holder, reader.known.scale_dtype)
+    extra = reader.values.get(s.layers_mtp, 0)
+    quant = quantisation(holder, reader.known.scale_dtype, layer_numbers(reader.mixers, reader.mlps, extra))
     if form is not None:
         quant = restored(quant, *NAMED[form])
     torch_dtype = text.word("torch_dtype", "dtype", default=outer.word("torch_dtype", "dtype", default="bfloat16"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 
@@ -14,6 +13,7 @@ from k3lib.account.tensors import Tensor
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import StorageFact
 from k3lib.facts.configs import Fields
+from k3lib.models.excluding import LayerNumbers, exclusion
 
 # Roles that a quantiser for linear layers touches, unless the configuration's ignore list names them. Routers,
 # token tables and the projections into a latent of experts stay as they are in every published checkpoint here.
@@ -76,7 +76,7 @@ class Quantisation:
     values: dict[sp.Symbol, int]
 
 
-def quantisation(config: Fields, scale_dtype: str) -> Quantisation | None:
+def quantisation(config: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation | None:
     """What the configuration's `quantization_config` says. Raises InputError for a method that is not known."""
     part = config.part("quantization_config")
     if part is None or not part.data:
@@ -85,49 +85,29 @@ def quantisation(config: Fields, scale_dtype: str) -> Quantisation | None:
     readers = {"fp8": _fp8, "mxfp4": _mxfp4_fused, "compressed-tensors": _compressed_tensors}
     if method not in readers:
         raise InputError(f"{part.where}: quant_method '{method}' is not known. {near(method, readers)}")
-    return readers[method](part, scale_dtype)
+    return readers[method](part, scale_dtype, layers)
 
 
-def _ignored(where: str, patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a module name is excluded: `re:` patterns match from the start, others name a module or its parent."""
-    compiled, plain = [], []
-    for p in patterns:
-        if not isinstance(p, str):
-            raise InputError(f"{where}: ignore entry {p!r} must be a string")
-        try:
-            compiled.append(re.compile(p.removeprefix("re:"))) if p.startswith("re:") else plain.append(p)
-        except re.error as error:
-            raise InputError(f"{where}: ignore pattern '{p}' is not a regular expression ({error})") from None
-
-    def ignored(name: str) -> bool:
-        module = name.removesuffix(".weight")
-        return any(c.match(module) for c in compiled) or any(
-            module == p or f".{module}.".find(f".{p}.") >= 0 for p in plain
-        )
-
-    return ignored
+def _applies(excluded: Callable[[Tensor], bool]) -> Callable[[Tensor], bool]:
+    return lambda tensor: tensor.role in LINEAR_ROLES and not excluded(tensor)
 
 
-def _applies(ignored: Callable[[str], bool]) -> Callable[[Tensor], bool]:
-    return lambda tensor: tensor.role in LINEAR_ROLES and not ignored(tensor.name)
-
-
-def _fp8(part: Fields, scale_dtype: str) -> Quantisation:
+def _fp8(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
     block = part.listed("weight_block_size")
     if block is None or len(block) != 2 or not all(isinstance(b, int) and b > 0 for b in block):
         raise InputError(
             f"{part.where}: weight_block_size = {block}: FP8 is known here with blocks only, as [128, 128]"
         )
-    ignored = _ignored(part.where, part.listed("modules_to_not_convert", "ignored_layers") or [])
-    return Quantisation(st.fp8_block(scale_dtype), _applies(ignored), {s.block_rows: block[0], s.block_cols: block[1]})
+    excluded = exclusion(part.where, part.listed("modules_to_not_convert", "ignored_layers") or [], layers)
+    return Quantisation(st.fp8_block(scale_dtype), _applies(excluded), {s.block_rows: block[0], s.block_cols: block[1]})
 
 
-def _mxfp4_fused(part: Fields, scale_dtype: str) -> Quantisation:
+def _mxfp4_fused(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
     group = part.whole("group_size", "block", default=st.MXFP4_GROUP)
     return Quantisation(st.mxfp4_blocks(), lambda tensor: tensor.role == "expert", {s.group_size: group})
 
 
-def _compressed_tensors(part: Fields, scale_dtype: str) -> Quantisation:
+def _compressed_tensors(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
     groups = part.part("config_groups")
     if groups is None or len(groups.data) != 1:
         raise InputError(f"{part.where}: config_groups must hold exactly one group; mixed formats are not known here")
@@ -149,14 +129,14 @@ def _compressed_tensors(part: Fields, scale_dtype: str) -> Quantisation:
         raise InputError(f"{weights.where}: symmetric = false: zero points are not known here")
     return Quantisation(
         forms[name, bits, kind],
-        _applies(_ignored(part.where, part.listed("ignore") or [])),
+        _applies(exclusion(part.where, part.listed("ignore") or [], layers)),
         {s.group_size: weights.whole("group_size")},
     )
 
 
 def restored(quant: Quantisation | None, form: st.Format, values: dict[sp.Symbol, int]) -> Quantisation:
     """The same choice of weights in another format; all linear weights where the checkpoint quantises none."""
-    return Quantisation(form, quant.applies if quant else _applies(_ignored("", [])), values)
+    return Quantisation(form, quant.applies if quant else _applies(lambda tensor: False), values)
 
 
 def format_rule(base: str, known: Profile, quant: Quantisation | None) -> Callable[[Tensor], st.Format]:

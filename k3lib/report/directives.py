@@ -23,7 +23,7 @@ def _text(text: str) -> nodes.paragraph:
     return nodes.paragraph(text=text)
 
 
-def _table(label: str, header: list[str], rows: Iterable[list[nodes.Node | str]]) -> list[nodes.Node]:
+def _table(label: str, header: list[nodes.Node | str], rows: Iterable[list[nodes.Node | str]]) -> list[nodes.Node]:
     """A table that scrolls by itself where it is wider than the screen; strings become paragraphs."""
     group = nodes.tgroup(cols=len(header))
     group += [nodes.colspec(colwidth=1) for _ in header]
@@ -140,7 +140,9 @@ class FactTables(SphinxDirective):
             count = len(tuple(load()))
             number = nodes.paragraph(text=f"{count:,}", classes=["k3-right"])
             rows.append([_paragraph(nodes.literal(text=f"data/{name}")), what, number])
-        return _table("Tables of facts", ["Table", "What a row is", "Rows"], rows)
+        return _table(
+            "Tables of facts", ["Table", "What a row is", nodes.paragraph(text="Rows", classes=["k3-right"])], rows
+        )
 
 
 class Units(SphinxDirective):
@@ -151,7 +153,7 @@ class Units(SphinxDirective):
         rows: list[list[nodes.Node | str]] = [
             [name, nodes.paragraph(text=f"{int(unit(name).factor):,} B", classes=["k3-right"])] for name in names
         ]
-        return _table("Units of bytes", ["Unit", "Bytes"], rows)
+        return _table("Units of bytes", ["Unit", nodes.paragraph(text="Bytes", classes=["k3-right"])], rows)
 
 
 DIRECTIVES = {

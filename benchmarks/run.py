@@ -1,0 +1,81 @@
+"""How long the project's jobs take on this machine: `python benchmarks/run.py`. Prints a table; judges nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from k3lib.account import tensors
+from k3lib.evaluate import arrays
+from k3lib.models.model import load_model
+
+RUNS = 3
+POINTS = 1_000_000
+
+
+def command(*arguments: str) -> Callable[[], None]:
+    """A job that runs the command in a process of its own."""
+
+    def run() -> None:
+        subprocess.run([sys.executable, "-m", "k3lib", *arguments], check=True, capture_output=True)
+
+    return run
+
+
+def rebuild() -> None:
+    """All notebooks and the whole book, nothing kept from before."""
+    with tempfile.TemporaryDirectory() as out:
+        command("build", "--out", out)()
+
+
+def account_on_a_million_points() -> Callable[[], None]:
+    """Every group, the total, parameters, active parameters and tensors of K3, all symbols varied, in one call."""
+    model = load_model("kimi-k3")
+    wanted = {name: tensors.total_bytes(members) for name, members in tensors.by_group(model.arrays).items()}
+    wanted |= {
+        "bytes": tensors.total_bytes(model.arrays),
+        "params": tensors.total_params(model.arrays),
+        "active": tensors.active_params(model.arrays),
+        "tensors": tensors.total_tensors(model.arrays),
+    }
+    values = {symbol: np.linspace(value, 2 * value, POINTS) for symbol, value in model.values.items()}
+    arrays(wanted, {symbol: value[:1] for symbol, value in values.items()})  # compiled once
+
+    def run() -> None:
+        arrays(wanted, values)
+
+    return run
+
+
+def main() -> None:
+    """Measure and print."""
+    jobs: dict[str, Callable[[], None]] = {
+        "k3 --help": command("--help"),
+        "k3 weights kimi-k3": command("weights", "kimi-k3"),
+        f"weight account on {POINTS:,} points": account_on_a_million_points(),
+        "k3 build, nothing kept": rebuild,
+    }
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {RUNS} runs each\n")
+    print(f"{'job':<40}{'fastest, s':>12}{'median, s':>12}")
+    for name, job in jobs.items():
+        seconds = []
+        for _ in range(RUNS):
+            start = time.perf_counter()
+            job()
+            seconds.append(time.perf_counter() - start)
+        print(f"{name:<40}{min(seconds):>12.2f}{statistics.median(seconds):>12.2f}")
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"\nlargest process: {peak / 1024:,.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
