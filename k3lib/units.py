@@ -41,6 +41,7 @@ UNITS: dict[str, Unit] = {
         {"parameters": 1, "million parameters": MEGA, "billion parameters": GIGA, "trillion parameters": TERA},
     ),
     **_scale("tensors", {"tensors": 1}),
+    **_scale("patterns", {"patterns": 1}),
     **_scale("cards", {"cards": 1}),
     **_scale("layers", {"layers": 1}),
     **_scale("features", {"features": 1}),
@@ -104,6 +105,8 @@ def quantity(value: float, unit_name: str, spec: str = "") -> str:
     """A number with its unit, held together by a no-break space; a bare ratio prints no unit."""
     label = unit(unit_name).label
     text = number(value, spec)
+    if text == "1" and unit(unit_name).dimension.endswith("s") and label.isalpha() and label.islower():
+        label = label.removesuffix("s")  # one layer, two layers
     if not label:
         return text
     return text + NO_BREAK_SPACE + label.replace(" ", NO_BREAK_SPACE)

@@ -142,7 +142,7 @@ def test_a_number_shows_its_trail_to_mouse_and_keyboard(browser: Browser, book: 
     assert note.is_hidden()
     number.hover()
     text = note.inner_text()
-    for word in ("1,560,860,324,864\u00a0B", "exact", "Sources:", "released weight index"):
+    for word in ("1,560,860,324,864\u00a0B", "exact", "Sources:", "released configuration"):
         assert word in text
     assert note.locator("mjx-container").count() == 1
     page.keyboard.press("Escape")
@@ -157,6 +157,28 @@ def test_a_number_shows_its_trail_to_mouse_and_keyboard(browser: Browser, book: 
     page.keyboard.press("Enter")
     page.wait_for_url("**/numbers.html#*")
     assert page.locator(f"#{anchor('k3.weights.bytes')}").is_visible()
+    page.context.close()
+
+
+def test_a_first_tap_shows_the_note_and_a_second_follows_it(browser: Browser, book: Path) -> None:
+    page, _ = opened(browser, book, "index", "phone")
+    number = page.locator('a.k3-number[data-key="k3.weights.bytes"]').first
+    number.tap()
+    page.wait_for_timeout(400)
+    assert page.locator("#k3-note").is_visible()
+    assert page.url.endswith("index.html")
+    number.tap()
+    page.wait_for_url("**/numbers.html#*")
+    page.context.close()
+
+
+def test_print_keeps_tables_figures_and_equations_and_drops_code(browser: Browser, book: Path) -> None:
+    page, _ = opened(browser, book, "nb/how-large-is-k3", "desktop")
+    page.emulate_media(media="print")
+    for shown in ("table.k3-table", "figure img", "article .cell_output mjx-container"):
+        assert all(element.is_visible() for element in page.locator(shown).all()), shown
+        assert page.locator(shown).count() >= 2, shown
+    assert not any(element.is_visible() for element in page.locator("details.hide").all())
     page.context.close()
 
 

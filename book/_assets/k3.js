@@ -41,17 +41,16 @@
     note.textContent = "";
     line("strong", trail.value);
     line("div", trail.grade);
-    var tex = null;
-    if (trail.equation) { tex = line("div", "\\(" + trail.equation + "\\)", "k3-note-equation"); }
+    if (trail.equation) { line("div", "\\(" + trail.equation + "\\)", "k3-note-equation"); }
     if (trail.inputs.length) { line("div", "From: " + trail.inputs.join("; ")); }
     if (trail.sources.length) { line("div", "Sources: " + trail.sources.join("; ")); }
-    line("div", "Select the number for the whole trail.", "k3-note-hint");
+    line("a", "All details").href = link.href;
     note.hidden = false;
     current = link;
     link.setAttribute("aria-describedby", note.id);
     place(link);
-    if (tex && window.MathJax && window.MathJax.typesetPromise) {
-      window.MathJax.typesetPromise([tex]).then(function () {
+    if (window.MathJax && window.MathJax.typesetPromise) {
+      window.MathJax.typesetPromise([note]).then(function () {
         if (current === link) { place(link); }
       });
     }
@@ -84,6 +83,19 @@
     if (link) { show(link); }
   });
   document.addEventListener("focusout", later);
+
+  /* A finger cannot hover: its first tap shows the note, the second one, or the note's own link, follows it. */
+  var firstTap = null;
+  document.addEventListener("pointerdown", function (event) {
+    var link = number(event);
+    firstTap = event.pointerType === "touch" && link && (current !== link || note.hidden) ? link : null;
+    if (event.pointerType === "touch" && !link && !note.contains(event.target)) { hide(); }
+  });
+  document.addEventListener("click", function (event) {
+    var link = number(event);
+    if (link && link === firstTap) { event.preventDefault(); show(link); }
+    firstTap = null;
+  });
   document.addEventListener("keydown", function (event) {
     if (event.key === "Escape") { hide(); }
   });

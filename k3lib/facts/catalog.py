@@ -48,10 +48,16 @@ class Sourced(Row):
         """The sources, one by one."""
         return tuple(self.source_id.split())
 
+    @property
+    def named_sources(self) -> tuple[str, ...]:
+        """Every source that the row names in any column."""
+        return self.source_ids
+
 
 class Checkpoint(Sourced):
     """A model whose weights are public, and what was published of their size.
 
+    source_id: where the published totals come from; config_source_id: where the configuration comes from.
     published_bytes: sum of the tensors in B, file headers not counted; empty where nobody published it.
     aliases: other names of the same bytes, separated by spaces.
     """
@@ -59,12 +65,18 @@ class Checkpoint(Sourced):
     model_id: Identifier
     label: Text
     config: Identifier
+    config_source_id: Text
     aliases: str = ""
     published_bytes: OptionalCount
     published_tensors: OptionalCount
     grade: Grade
     evidence: Text
     as_of: AsOf
+
+    @property
+    def named_sources(self) -> tuple[str, ...]:
+        """Every source that the row names in any column."""
+        return (*self.source_ids, *self.config_source_id.split())
 
 
 class StorageFact(Sourced):
@@ -126,7 +138,7 @@ def _checked(path: Path, rows: Iterable[T], known: Iterable[str]) -> tuple[T, ..
     ids = set(known)
     rows = tuple(rows)
     for row in rows:
-        for source_id in row.source_ids:
+        for source_id in row.named_sources:
             if source_id not in ids:
                 name = " / ".join(str(v) for v in list(row.model_dump().values())[1:3])
                 raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from k3lib.account.storage import NAMED
 from k3lib.account.tensors import Stored, Tensor, stored
 from k3lib.errors import InputError, near
 from k3lib.evaluate import exact
-from k3lib.facts.catalog import Checkpoint, checkpoints, model_names, storage_facts
+from k3lib.facts.catalog import Checkpoint, StorageFact, checkpoints, model_names, storage_facts
 from k3lib.facts.configs import Fields, load_json_object
 from k3lib.facts.paths import MODELS, shown
 from k3lib.models import parts
@@ -39,7 +39,7 @@ class Model:
 
     mixers, mlps: the kind of every decoder layer ("mla", "kda", "gqa", "gdn"; "dense", "moe").
     checkpoint: what was published of it, for a known model. ignored: fields left out at the user's word.
-    formats: names of the storage formats, quantised first.
+    storage: the storage facts that went into it, beside the configuration.
     """
 
     name: str
@@ -49,7 +49,14 @@ class Model:
     mixers: tuple[str, ...]
     mlps: tuple[str, ...]
     checkpoint: Checkpoint | None
-    ignored: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    storage: tuple[StorageFact, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Sources of what the account was derived from: the configuration and the storage facts, no published total."""
+        config = self.checkpoint.config_source_id.split() if self.checkpoint else []
+        return tuple(dict.fromkeys([*config, *(i for fact in self.storage for i in fact.source_ids)]))
 
 
 def load_model(name_or_file: str, form: str | None = None, ignore: tuple[str, ...] = ()) -> Model:
@@ -88,8 +95,9 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     for field in ignore:
         if field not in data and field not in text.data:
             raise InputError(f"--ignore {field}: {where} has no such field. {near(field, {**data, **text.data})}")
-    facts = profile(storage_facts(), [family] + ([row.model_id] if row else []))
-    reader = Reader(text, facts)
+    scopes = [family] + ([row.model_id] if row else [])
+    facts = [fact for scope in scopes for fact in storage_facts() if fact.scope == scope]
+    reader = Reader(text, profile(facts))
     FAMILIES[family](reader)
     parts_read = [outer, text, *reader.nested]
     if vision := outer.part("vision_config"):
@@ -99,7 +107,7 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     strange = [n for n in unknown_blocks(*parts_read) if n not in ignore]
     if strange:
         raise _unknown(where, strange)
-    return _stored(reader, outer, text, row, path.name, form, ignore)
+    return replace(_stored(reader, outer, text, row, path.name, form), ignored=ignore, storage=tuple(facts))
 
 
 def _family(outer: Fields, text: Fields) -> str:
@@ -131,7 +139,6 @@ def _stored(
     row: Checkpoint | None,
     name: str,
     form: str | None,
-    ignore: tuple[str, ...],
 ) -> Model:
     holder = text if text.has("quantization_config") else outer
     extra = reader.values.get(s.layers_mtp, 0)
@@ -154,7 +161,6 @@ def _stored(
         reader.mixers,
         reader.mlps,
         row if form is None else None,
-        ignore,
     )
 
 

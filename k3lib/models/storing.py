@@ -38,29 +38,25 @@ class Profile:
     mtp_copies: int = 0
 
 
-def profile(facts: Iterable[StorageFact], scopes: Iterable[str]) -> Profile:
-    """The storage profile for a family and, after it, one checkpoint; later scopes win.
+def profile(facts: Iterable[StorageFact]) -> Profile:
+    """The storage profile that facts add up to; later ones win.
 
     Raises InputError for an item that is not known or a value of the wrong kind.
     """
     kinds = {f.name: f.type for f in fields(Profile)}
     result = Profile()
-    rows = list(facts)
-    for scope in scopes:
-        for row in rows:
-            if row.scope != scope:
-                continue
-            where = f"data/models/storage.csv ({row.scope} / {row.item})"
-            if row.item not in kinds:
-                raise InputError(f"{where}: item is not known. {near(row.item, kinds)}")
-            if kinds[row.item] == "int":
-                if not row.value.isdigit():
-                    raise InputError(f"{where}: value '{row.value}' must be a whole number")
-                result = replace(result, **{row.item: int(row.value)})  # type: ignore[arg-type]
-            elif row.value not in st.DTYPE_BITS:
-                raise InputError(f"{where}: value '{row.value}' is no data type. {near(row.value, st.DTYPE_BITS)}")
-            else:
-                result = replace(result, **{row.item: row.value})  # type: ignore[arg-type]
+    for row in facts:
+        where = f"data/models/storage.csv ({row.scope} / {row.item})"
+        if row.item not in kinds:
+            raise InputError(f"{where}: item is not known. {near(row.item, kinds)}")
+        if kinds[row.item] == "int":
+            if not row.value.isdigit():
+                raise InputError(f"{where}: value '{row.value}' must be a whole number")
+            result = replace(result, **{row.item: int(row.value)})  # type: ignore[arg-type]
+        elif row.value not in st.DTYPE_BITS:
+            raise InputError(f"{where}: value '{row.value}' is no data type. {near(row.value, st.DTYPE_BITS)}")
+        else:
+            result = replace(result, **{row.item: row.value})  # type: ignore[arg-type]
     return result
 
 

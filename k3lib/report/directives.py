@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from k3lib import results as res
 from k3lib.account.symbols import REGISTRY
 from k3lib.facts import catalog
-from k3lib.report import trail
+from k3lib.report import notebooks, trail
 from k3lib.units import unit
 
 NUMBERS_PAGE = "numbers"
@@ -54,6 +55,28 @@ def _paragraph(*children: nodes.Node | str) -> nodes.paragraph:
     return paragraph
 
 
+# Headings of the list of numbers, by the first word of a key.
+TOPICS = {
+    "article": "The two articles' readings",
+    "card": "One card",
+    "cluster": "The plan's cards together",
+    "exercise": "Answers to exercises",
+    "format": "Storage formats",
+    "k3": "Kimi K3",
+    "model": "Each reference model",
+    "reference": "Reference models together",
+}
+
+
+def _notebook_titles(folder: Path) -> dict[str, str]:
+    """The title of each notebook page by its name."""
+    titles = {}
+    for path in folder.glob("*.ipynb"):
+        first = "".join(notebooks.read(path)["cells"][0]["source"])
+        titles[path.stem] = first.strip().splitlines()[0].lstrip("# ")
+    return titles
+
+
 class Notation(SphinxDirective):
     """Every symbol of the account with its unit and meaning, by topic."""
 
@@ -85,7 +108,7 @@ class Sources(SphinxDirective):
             where = source.locator.removeprefix("https://").removeprefix("http://")
             definition = nodes.definition("", _paragraph(nodes.literal(text=where)))
             if source.note:
-                definition += _text(source.note[0].upper() + source.note[1:] + ".")
+                definition += _text(source.note)
             listing += nodes.definition_list_item("", term, definition)
         return [listing]
 
@@ -97,12 +120,19 @@ class Numbers(SphinxDirective):
         results = res.load(Path(self.env.srcdir) / "_generated" / "results.json")
         self.env.note_dependency("_generated/results.json")
         self.env.get_domain("math").data["has_equations"][self.env.docname] = True
-        listing = nodes.definition_list(classes=["k3-list"])
-        for key, result in results.items():
-            term = nodes.term(ids=[trail.anchor(key)])
-            term += [nodes.literal(text=key), nodes.Text(" "), nodes.strong(text=trail.full_value(result))]
-            listing += nodes.definition_list_item("", term, self._trail(result))
-        return [listing]
+        self.titles = _notebook_titles(Path(self.env.srcdir) / "nb")
+        found: list[nodes.Node] = []
+        for topic, members in itertools.groupby(results.items(), key=lambda item: item[0].split(".")[0]):
+            section = nodes.section(ids=[f"numbers-{topic}"])
+            section += nodes.title(text=TOPICS.get(topic, topic))
+            listing = nodes.definition_list(classes=["k3-list"])
+            for key, result in members:
+                term = nodes.term(ids=[trail.anchor(key)])
+                term += [nodes.literal(text=key), nodes.Text(" "), nodes.strong(text=trail.full_value(result))]
+                listing += nodes.definition_list_item("", term, self._trail(result))
+            section += listing
+            found.append(section)
+        return found
 
     def _trail(self, result: res.Result) -> nodes.definition:
         definition = nodes.definition("", _text(trail.GRADE_MEANING[result.grade] + "."))
@@ -120,7 +150,8 @@ class Numbers(SphinxDirective):
                 link = nodes.reference("", catalog.sources()[source_id].title, refuri=uri, internal=True)
                 paragraph += [nodes.Text("; " if i else ""), link]
             definition += paragraph
-        page = nodes.reference("", result.notebook, refuri=f"nb/{result.notebook}.html", internal=True)
+        title = self.titles.get(result.notebook, result.notebook)
+        page = nodes.reference("", title, refuri=f"nb/{result.notebook}.html", internal=True)
         definition += _paragraph("Made in: ", page)
         return definition
 

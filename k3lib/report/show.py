@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from k3lib.account.symbols import REGISTRY, latex
 from k3lib.report.trail import Html
 
-WIDTH_INCHES = 6.0
+WIDTH_INCHES = 5.4
 
 # Okabe and Ito's colours, which people with colour-blindness tell apart; the same meaning in the whole book.
 COLOURS = {
@@ -35,10 +35,10 @@ STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "savefig.transparent": True,
     "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "axes.labelsize": 9.5,
-    "xtick.labelsize": 9.0,
-    "ytick.labelsize": 9.5,
+    "font.size": 10,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
@@ -73,11 +73,11 @@ def equation(left: str, right: sp.Expr) -> None:
     display({"text/latex": f"$$\n{_broken(left, right)}\n$$", "text/plain": f"{left} = {right}"}, raw=True)
 
 
-TERMS_PER_LINE = 4
+TERMS_PER_LINE = 3
 
 
 def _broken(left: str, right: sp.Expr) -> str:
-    """The equation on one line, or with its longest sum over several lines of four terms."""
+    """The equation on one line, or with its longest sum over several lines."""
     factors = sp.Mul.make_args(right)
     longest = max(factors, key=lambda f: len(sp.Add.make_args(f)))
     terms = sp.Add.make_args(longest)
@@ -105,7 +105,7 @@ def table(
     """
     lines = [
         f'<div class="k3-scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">',
-        '<table class="k3-table">',
+        f'<table class="k3-table"><caption>{html.escape(label)}</caption>',
         "<thead>",
         _line(header, text_columns, "th"),
         "</thead>",

@@ -8,17 +8,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from k3lib.account.symbols import REGISTRY
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import sources
 from k3lib.results import Result
-from k3lib.units import convert, number, quantity
+from k3lib.units import MEGA, convert, number, quantity
 
 GRADE_MEANING = {
     "exact": "exact: follows from the released files or a definition",
     "measured": "measured: read off a real system",
     "derived": "derived: an equation on sourced inputs",
-    "assumed": "assumed: no source settles it",
+    "assumed": "assumed: a choice, or a claim that no source settles",
 }
+INPUTS_IN_NOTE = 4
 TRUE_FALSE = {True: "yes", False: "no"}
 _TAG = re.compile(r'<a class="k3-number" data-key="([^"]*)">')
 
@@ -90,14 +92,26 @@ def summary(result: Result) -> dict[str, Any]:
         "value": full_value(result),
         "grade": GRADE_MEANING[result.grade],
         "equation": result.equation,
-        "inputs": [f"{name} = {input_value(i)}" for name, i in result.inputs.items()],
+        "inputs": _short_inputs(result),
         "sources": [sources()[s].title for s in result.sources],
     }
 
 
+def _short_inputs(result: Result) -> list[str]:
+    """The first inputs, symbols as LaTeX, and how many more there are."""
+    shown = [
+        f"\\({REGISTRY[name].latex}\\) = {input_value(item)}" if name in REGISTRY else f"{name} = {input_value(item)}"
+        for name, item in list(result.inputs.items())[:INPUTS_IN_NOTE]
+    ]
+    more = len(result.inputs) - len(shown)
+    return [*shown, f"{more} more"] if more else shown
+
+
 def full_value(result: Result) -> str:
     """The value as recorded, every digit of a whole number, with its range."""
-    return in_prose(result, spec="" if isinstance(result.value, (int, str)) else ",.6g")
+    if not isinstance(result.value, float):
+        return in_prose(result)
+    return in_prose(result, spec=",.0f" if abs(result.value) >= MEGA else ",.6g")
 
 
 def input_value(item: Mapping[str, Any]) -> str:
