@@ -16,7 +16,7 @@ test: .venv/ready
 	@$(BIN)/python -m pytest $(ARGS)
 
 lab: .venv/ready
-	@$(BIN)/jupyter lab notebooks
+	@$(BIN)/jupyter lab $(ARGS) notebooks
 
 # One formatting for code and notebooks.
 tidy: .venv/ready

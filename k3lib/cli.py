@@ -22,7 +22,7 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command. Returns 0 done, 1 the honest answer is no, 2 bad input."""
+    """Run the command. Returns 0 when done, 2 for bad input."""
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
@@ -140,6 +140,7 @@ def _weights(args: argparse.Namespace) -> int:
                 "tensors": account.tensors,
                 "groups": dict(account.groups),
                 "kv_bytes_per_token": account.kv_bytes_per_token,
+                "indexer_bytes_per_token": account.indexer_bytes_per_token,
                 "state_bytes_per_sequence": account.state_bytes_per_sequence,
                 "published_bytes": published,
                 "unknown_blocks": list(model.ignored),

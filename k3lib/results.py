@@ -60,6 +60,8 @@ class Result:
 def check(result: Result) -> Result:
     """The same result, or InputError that names its key, what is wrong and what would be right."""
     where = f"result '{result.key}'"
+    if not isinstance(result.value, (bool, int, float, str)):
+        raise InputError(f"{where}: value {result.value!r} is neither a number nor a verdict")
     if not KEY.fullmatch(result.key):
         raise InputError(f"{where}: a key is dotted and lower case, as 'k3.weights.bytes'")
     if result.grade not in GRADES:
@@ -101,7 +103,7 @@ def _plain(value: Any) -> Any:
         return int(value) if value == int(value) else float(value)
     if hasattr(value, "item"):
         value = value.item()
-    return value if isinstance(value, int) else float(value)
+    return float(value) if isinstance(value, (float, sp.Float)) else value
 
 
 def _inputs(inputs: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
@@ -137,6 +139,8 @@ def make(
     """A checked result from numbers, SymPy expressions and symbols. Raises InputError as `check` does."""
     if not isinstance(inputs, Mapping):
         inputs = {r.key: r for r in inputs}
+    if isinstance(sources, str):
+        sources = sources.split()
     text = latex(equation) if isinstance(equation, sp.Expr) else equation
     return check(
         Result(key, _plain(value), unit, grade, _plain(low), _plain(high), text, _inputs(inputs), tuple(sources))

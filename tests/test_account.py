@@ -131,6 +131,19 @@ def test_bytes_a_token_and_a_sequence(name: str, token: int, sequence: int) -> N
     assert (account.kv_bytes_per_token, account.state_bytes_per_sequence) == (token, sequence)
 
 
+def test_keys_of_an_indexer_stand_beside_the_cache() -> None:
+    account = weight_account(load_model("kimi-k3.1-pro"))
+    assert (account.kv_bytes_per_token, account.indexer_bytes_per_token) == (27_648, 6_144)
+
+
+def test_article_a_by_card_and_left_over() -> None:
+    values = {s.nominal_params: 28 * 10**11, s.cards: 32, s.card_memory: 96 * 10**9}
+    for bits, each, left in ((8, 87_500, 272_000), (4, 43_750, 1_672_000)):
+        at = {**values, s.nominal_bits: bits}
+        assert whole(readings.nominal_bytes_per_card(), at) == each * 10**6
+        assert whole(readings.memory_left(), at) == left * 10**6
+
+
 def test_readings_of_the_articles() -> None:
     values = {s.nominal_params: 28 * 10**11, s.group_size: 32}
     bytes_at = {bits: whole(readings.nominal_bytes(), {**values, s.nominal_bits: bits}) for bits in (16, 8, 4)}
@@ -176,6 +189,7 @@ def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
         cache.window_cache_bytes(),
         cache.kda_state_bytes(),
         cache.gdn_state_bytes(),
+        cache.indexer_cache_bytes_per_token(),
         readings.memory_left(),
         readings.nominal_scale_bytes(),
     ):

@@ -118,6 +118,7 @@ BAD_CALLS = [
     (["--scenario", "missing.yaml"], ["no such file"]),
     (["--only", "how-large-is-k2"], ["Did you mean 'how-large-is-k3'?"]),
     (["--only", "how-large-is-k3", "-p", "reference_models=deepseek-v3"], ["last ran with", "without --only"]),
+    (["-p", "reference_models=kimi-k3.1-pro"], ["has a published total"]),
     (["-p", "device=h20-69"], ["Did you mean 'h20-96'?"]),
     (["-p", "reference_models=deepseek-v4"], ["Did you mean 'deepseek-v3'?"]),
 ]
@@ -141,7 +142,7 @@ def test_bad_input_stops_with_one_line_and_keeps_the_book(arguments: list[str], 
 def test_a_folder_that_is_not_ours_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "theirs.html").write_text("theirs")
-    refused(k3("build", "--out", str(tmp_path)), "holds an 'html'", "Choose another folder")
+    refused(k3("build", "--out", str(tmp_path)), "holds 'html'", "Choose an empty folder")
     assert [p.name for p in tmp_path.rglob("*")] == ["html", "theirs.html"]
     file = tmp_path / "file"
     file.write_text("x")
@@ -153,6 +154,55 @@ FAULTS = """# Faults
 {val}`k3.weights.byte` and {val}`k3.weights.bytes in tokens` and {val}`k3.weights.bytes in Gib`
 and {val}`k3.weights.bytes:zz` and [nowhere](nowhere.md) and {cite:p}`nobody1999`.
 """
+
+
+@pytest.mark.parametrize("name", ["downloads", "results.csv", "executed"])
+def test_nothing_of_the_users_is_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "thesis.txt").write_text("mine")
+    refused(k3("build", "--out", str(tmp_path)), f"holds '{name}'")
+    assert (tmp_path / name / "thesis.txt").read_text() == "mine"
+
+
+def test_only_refuses_results_of_other_data(victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(ROOT / "data", data)
+    with (data / "sources.csv").open("a", encoding="utf-8") as table:
+        table.write("one_more,A source,somewhere,page,2026,\n")
+    monkeypatch.setattr(job, "DATA", data)
+    with pytest.raises(InputError, match="changed since it last ran"):
+        job.build(out=victim, only=["does-the-account-close"])
+
+
+def test_a_plan_that_is_too_small_is_called_so(book: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(book, out)
+    assert k3("build", "--out", str(out), "-p", "cards=4", "--only", "how-large-is-k3").returncode == 0
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert results["cluster.weights_fit"]["value"] is False
+    text = (out / "html" / "index.html").read_text(encoding="utf-8")
+    assert 'data-key="cluster.weights_fit" href="numbers.html#n-cluster-weights_fit">no</a>' in text
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}']
+)
+def test_a_file_that_is_no_notebook_is_named(content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    (folder / "how-large-is-k3.ipynb").write_text(content)
+    monkeypatch.setattr(job, "NOTEBOOKS", folder)
+    with pytest.raises(InputError, match=r"how-large-is-k3\.ipynb"):
+        job.build(out=tmp_path / "out")
+
+
+def test_a_notebook_without_a_place_in_the_book_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    shutil.copy(NOTEBOOKS[0], folder / "another.ipynb")
+    monkeypatch.setattr(job, "NOTEBOOKS", folder)
+    with pytest.raises(InputError, match=r"Add '- file: nb/another' to book/_toc\.yml"):
+        job.build(out=tmp_path / "out")
 
 
 def test_a_faulty_page_fails_the_build_and_keeps_the_book(

@@ -46,6 +46,7 @@ LINE = "h20-96,memory_shown,97871,,,MiB,measured,2025,deepep_h20_log,as nvidia-s
         ("a negative value", LINE.replace("97871", "-97871"), ["row 3", "value = '-97871'"]),
         ("not a number", LINE.replace("97871", "NaN"), ["row 3", "value = 'NaN'", "finite"]),
         ("infinity", LINE.replace("97871", "inf"), ["row 3", "finite"]),
+        ("low above value", LINE.replace("97871,,", "97871,97999,98000"), ["row 3", "is not between low 97999"]),
         ("a word", LINE.replace("97871", "much"), ["row 3", "value = 'much'"]),
         ("an unknown grade", LINE.replace("measured", "guessed"), ["row 3", "grade = 'guessed'"]),
         ("a date that is none", LINE.replace("2025", "last year"), ["row 3", "as_of"]),

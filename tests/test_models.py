@@ -196,6 +196,9 @@ BAD = [
     (K3_CONFIG, "model_type", "kimi_k4", None),
     (K3_CONFIG, "text_config.dtype", "float99", "dtype 'float99' is not known"),
     (V3_CONFIG, "quantization_config.weight_block_size", [128], "blocks only"),
+    (K3_CONFIG, "text_config.quantization_config.config_groups.group_0.targets", ["re:.*w1"], "targets = "),
+    (V3_CONFIG, "quantization_config.activation_scheme", "static", "activation_scheme is not dynamic"),
+    (V3_CONFIG, "num_hidden_layers", 10**9, "must be from 1 to 10,000"),
     (V3_CONFIG, "num_nextn_predict_layers", -1, "must be from 0"),
 ]  # fmt: skip
 
@@ -215,6 +218,9 @@ def test_a_bad_field_is_named(base: dict[str, Any], field: str, value: Any, mess
         (K3_CONFIG, "text_config.num_memory_slots", 64, "num_memory_slots"),
         (K3_CONFIG, "text_config.use_second_gate", True, "use_second_gate"),
         (K3_CONFIG, "text_config.linear_attn_config.extra_rank", 16, "extra_rank"),
+        (K3_CONFIG, "vision_config.vt_num_experts", 64, "vt_num_experts"),
+        (K3_CONFIG, "text_config.quantization_config.extra_scales", {"a": 1}, "extra_scales"),
+        (V3_CONFIG, "quantization_config.bits_of_norms", 8, "bits_of_norms"),
         (K3_CONFIG, "audio_config", {"layers": 3}, "audio_config"),
         (V3_CONFIG, "hc_mult", 4, "hc_mult"),
         (V3_CONFIG, "vision_config", {"depth": 3}, "vision_config"),
@@ -240,6 +246,34 @@ def test_a_field_can_be_ignored_at_the_users_word(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert json.loads(done.stdout)["unknown_blocks"] == ["num_memory_slots"]
     refused(k3("weights", path, "--ignore", "num_memory_slot"), "no such field", "num_memory_slots")
+
+
+@pytest.mark.parametrize(
+    ("base", "field", "value"),
+    [
+        (OTHERS["Qwen/Qwen3-30B-A3B"][0], "vision_config", {"depth": 3}),
+        (K3_CONFIG, "text_config.linear_attn_config.extra_rank", 16),
+        (K3_CONFIG, "vision_config.vt_num_experts", 64),
+    ],
+)
+def test_the_remedy_that_an_error_offers_works(base: dict[str, Any], field: str, value: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, changed(base, field, value))
+    with pytest.raises(UnknownBlockError) as caught:
+        load_model(path)
+    assert load_model(path, ignore=caught.value.names).ignored == caught.value.names
+
+
+def test_layer_types_that_name_another_mixer_are_refused(tmp_path: Path) -> None:
+    llama = OTHERS["meta-llama/Llama-3.1-70B"][0]
+    with pytest.raises(InputError, match="linear_attention"):
+        load_model(written(tmp_path, {**llama, "layer_types": ["linear_attention"] * 80}))
+
+
+def test_a_window_keeps_a_fixed_cache(tmp_path: Path) -> None:
+    mistral = {**OTHERS["meta-llama/Llama-3.1-70B"][0], "model_type": "mistral", "sliding_window": 4096}
+    account = weight_account(load_model(written(tmp_path, mistral)))
+    assert account.kv_bytes_per_token == 0
+    assert account.state_bytes_per_sequence == 80 * 4096 * 2 * 8 * 128 * 2
 
 
 @pytest.mark.parametrize(

@@ -139,23 +139,14 @@ def kda(
     ]
 
 
-def gated_delta_net(at: str, count: sp.Expr, *, fused: bool = True, group: str = "gdn") -> list[Tensor]:
+def gated_delta_net(at: str, count: sp.Expr, *, group: str = "gdn") -> list[Tensor]:
     """Gated delta net: query, key, value and gate, two values a head for decay and step, one convolution.
 
-    `fused`: one projection for q, k, v, z and one for b, a (Qwen3-Next); otherwise four (Qwen3.5).
     Source: Qwen3-Next.
     """
     key_width = s.gdn_key_heads * s.gdn_key_dim
     value_width = s.gdn_value_heads * s.gdn_value_dim
-    if fused:
-        projections = {"in_proj_qkvz": 2 * key_width + 2 * value_width, "in_proj_ba": 2 * s.gdn_value_heads}
-    else:
-        projections = {
-            "in_proj_qkv": 2 * key_width + value_width,
-            "in_proj_z": value_width,
-            "in_proj_b": s.gdn_value_heads,
-            "in_proj_a": s.gdn_value_heads,
-        }
+    projections = {"in_proj_qkvz": 2 * key_width + 2 * value_width, "in_proj_ba": 2 * s.gdn_value_heads}
     tensors = [
         Tensor(f"{at}.{n}.weight", group, "attention", (rows, s.hidden), count) for n, rows in projections.items()
     ]

@@ -18,6 +18,14 @@ def mla_cache_bytes_per_token() -> sp.Expr:
     return s.layers_mla * (s.latent_kv + s.rope) * s.cache_bytes
 
 
+def indexer_cache_bytes_per_token() -> sp.Expr:
+    """Bytes that one token adds as keys of the indexers, beside the cache proper.
+
+    Unit: B/token. Source: DeepSeek-V3.2.
+    """
+    return s.layers_index * s.index_dim * s.cache_bytes
+
+
 def gqa_cache_bytes_per_token() -> sp.Expr:
     """Bytes that one token adds in full grouped-query layers: a key and a value for each key-value head.
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from k3lib.errors import InputError, near
 from k3lib.facts.paths import DATA, shown
@@ -113,6 +113,14 @@ class DeviceFact(Sourced):
     grade: Grade
     as_of: AsOf
     note: str = ""
+
+    @model_validator(mode="after")
+    def _in_range(self) -> DeviceFact:
+        low = self.value if self.low is None else self.low
+        high = self.value if self.high is None else self.high
+        if not low <= self.value <= high:
+            raise ValueError(f"value {self.value:g} is not between low {low:g} and high {high:g}")
+        return self
 
 
 class ArticleFigure(Sourced):

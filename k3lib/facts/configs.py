@@ -60,6 +60,7 @@ class Fields:
         self.where = where
         self.data = data
         self._read: set[str] = set()
+        self._parts: dict[str, Fields] = {}
 
     def _find(self, names: Iterable[str]) -> tuple[str, Any]:
         names = tuple(names)
@@ -77,8 +78,8 @@ class Fields:
             else f"{self.where}: field '{name}' is missing"
         )
 
-    def whole(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number of at least `least`, under any of its names; without `default` it must be there."""
+    def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = MAX_FIELD) -> int:
+        """A whole number from `least` to `most`, under any of its names; without `default` it must be there."""
         name, value = self._find(names)
         if value is None:
             if default is None:
@@ -86,8 +87,8 @@ class Fields:
             return default
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"{self.where}, field {name} = {value!r}: must be a whole number")
-        if not least <= value <= MAX_FIELD:
-            raise InputError(f"{self.where}, field {name} = {value}: must be from {least} to {MAX_FIELD:,}")
+        if not least <= value <= most:
+            raise InputError(f"{self.where}, field {name} = {value}: must be from {least} to {most:,}")
         return value
 
     def flag(self, *names: str, default: bool = False) -> bool:
@@ -124,7 +125,7 @@ class Fields:
             return None
         if not isinstance(value, dict):
             raise InputError(f"{self.where}, field {name} = {value!r}: must be an object in braces")
-        return Fields(f"{self.where}, {name}", value)
+        return self._parts.setdefault(name, Fields(f"{self.where}, {name}", value))
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null. Does not count as reading it."""
@@ -135,7 +136,15 @@ class Fields:
         self._read.update(names)
 
     def unread(self) -> Iterator[tuple[str, Any]]:
-        """Fields that nobody asked for, with their values."""
+        """Fields that nobody asked for, with their values; those of the parts that were opened too."""
         for name, value in self.data.items():
             if name not in self._read:
                 yield name, value
+        for part in self._parts.values():
+            yield from part.unread()
+
+    def names(self) -> Iterator[str]:
+        """Every field name, those of the parts that were opened too."""
+        yield from self.data
+        for part in self._parts.values():
+            yield from part.names()

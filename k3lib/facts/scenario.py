@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from k3lib.errors import InputError, near
+from k3lib.facts.catalog import checkpoints, devices, model_names
 from k3lib.facts.paths import SCENARIOS, shown
 from k3lib.facts.tables import problem, read_text
 
@@ -24,6 +25,28 @@ class Scenario(BaseModel):
     reference_models: Annotated[
         str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
     ]
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, name: str) -> str:
+        known = {device for device, _ in devices()}
+        if name not in known:
+            raise ValueError(f"device '{name}' is not in data/hardware.csv. {near(name, known)}")
+        return name
+
+    @field_validator("reference_models")
+    @classmethod
+    def _known_models(cls, names: str) -> str:
+        for name in model_list(names):
+            if name not in model_names():
+                raise ValueError(f"'{name}' is not a known model. {near(name, model_names())}")
+        return names
+
+
+def model_list(names: str) -> list[str]:
+    """Names separated by commas, in lower case; 'all' is every known model."""
+    wanted = [name.strip().lower() for name in names.split(",") if name.strip()]
+    return [row.model_id for row in checkpoints()] if wanted == ["all"] else wanted
 
 
 def parameter_names() -> list[str]:
@@ -86,8 +109,10 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None = None) -> Scenario:
+def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None = None, where: str = "-p") -> Scenario:
     """A scenario by name or file on top of the base one, with single parameters overridden.
+
+    where: what a message calls the overrides.
 
     Raises InputError that names the file or parameter, what is wrong, and the near name for a typo.
     """
@@ -98,6 +123,6 @@ def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None 
         values |= _read(path)
         _validated(shown(path), values)
     if overrides:
-        _check_names("-p", overrides)
+        _check_names(where, overrides)
         values |= overrides
-    return _validated("-p" if overrides else shown(scenario_path(name_or_file)), values)
+    return _validated(where if overrides else shown(scenario_path(name_or_file)), values)

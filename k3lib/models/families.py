@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from k3lib.account import blocks as blk
 from k3lib.account import symbols as s
-from k3lib.account.tensors import as_mtp
 from k3lib.facts.configs import Fields
 from k3lib.models import layout, parts
 from k3lib.models.reading import Reader
@@ -34,17 +33,14 @@ def _mla_moe(r: Reader, model: str, head: str) -> None:
     )
     parts.spread(r, layer, r.mixers, {"mla": (s.layers_mla, mixer)})
     parts.spread(r, layer, r.mlps, {"dense": (s.layers_dense, dense), "moe": (s.layers_moe, experts)})
-    sparse = r.config.has("index_head_dim")
-    if sparse:
-        kinds = layout.indexers(r.config, layers)
-        parts.spread(r, layer, kinds, {"full": (s.layers_index, index := parts.indexer(r, r.config))})
+    extra = [mixer, experts]
+    if r.config.has("index_head_dim"):
+        indexer = parts.indexer(r, r.config)
+        parts.spread(r, layer, layout.indexers(r.config, layers), {"full": (s.layers_index, indexer)})
+        extra.append(indexer)
     if number := r.config.whole("num_nextn_predict_layers", default=0, least=0):
-        r.bind(s.layers_mtp, number)
         at = f"{model}.layers.{{m}}"
-        extra = mixer(at, s.layers_mtp) + experts(at, s.layers_mtp) + blk.layer_norms(at, s.layers_mtp)
-        if sparse:
-            extra += index(at, s.layers_mtp)
-        r.add(as_mtp(extra), as_mtp(blk.mtp_joint(at, s.layers_mtp, copies=bool(r.known.mtp_copies))))
+        parts.mtp(r, at, number, extra, blk.mtp_joint(at, s.layers_mtp, copies=bool(r.known.mtp_copies)))
 
 
 def kimi_k25(r: Reader) -> None:
@@ -64,7 +60,6 @@ def kimi_k3(r: Reader) -> None:
     r.config.whole("attn_res_block_size")
     r.add(blk.attention_residuals(f"{model}.layers.{{l}}", model, s.layers))
     if sparse := r.config.part("dsa_config"):
-        r.nested.append(sparse)
         parts.spread(r, f"{model}.layers.{{l}}", r.mixers, {"mla": (s.layers_index, parts.indexer(r, sparse))})
 
 
@@ -72,7 +67,6 @@ def _hybrid(r: Reader, model: str, head: str) -> None:
     layer = f"{model}.layers.{{l}}"
     layers = parts.trunk(r, model, head)
     linear = r.config.part("linear_attn_config") or Fields(f"{r.config.where}, linear_attn_config", {})
-    r.nested.append(linear)
     r.mixers = layout.linear_and_full(linear, layers)
     r.mlps = layout.dense_then_moe(r.config, layers)
     parts.spread(r, layer, r.mixers, {"kda": (s.layers_kda, parts.kda(r, linear)), "mla": (s.layers_mla, parts.mla(r))})
@@ -90,9 +84,7 @@ def gpt_oss(r: Reader) -> None:
     r.mixers, r.mlps = ("gqa",) * layers, ("moe",) * layers
     bias = r.config.flag("attention_bias", default=True)
     parts.spread(r, LAYER, r.mixers, {"gqa": (s.layers_gqa, parts.gqa(r, bias=bias, out_bias=bias, sinks=True))})
-    if windows := layout.windows(r.config, layers):
-        r.bind(s.layers_window, windows)
-        r.take(s.window, "sliding_window")
+    parts.windows(r, layers)
     number = r.take(s.experts, "num_local_experts", "num_experts")
     if r.take(s.experts_per_token, "num_experts_per_tok", "experts_per_token") > number:
         raise r.refuse("num_experts_per_tok is more than num_local_experts")
@@ -115,7 +107,7 @@ def qwen3_next(r: Reader) -> None:
         r,
         LAYER,
         r.mixers,
-        {"gqa": (s.layers_gqa, attention), "gdn": (s.layers_gdn, parts.gated_delta_net(r, fused=True))},
+        {"gqa": (s.layers_gqa, attention), "gdn": (s.layers_gdn, parts.gated_delta_net(r))},
     )
     experts = parts.experts(r, bias=None)
     parts.spread(
@@ -123,22 +115,22 @@ def qwen3_next(r: Reader) -> None:
     )
     stored = r.config.whole("num_nextn_predict_layers", "mtp_num_hidden_layers", default=r.known.mtp_layers, least=0)
     if stored:
-        r.bind(s.layers_mtp, stored)
-        at = "mtp.layers.{m}"
-        r.add(
-            as_mtp(attention(at, s.layers_mtp) + experts(at, s.layers_mtp) + blk.layer_norms(at, s.layers_mtp)),
-            as_mtp(blk.mtp_entry("mtp")),
-        )
+        parts.mtp(r, "mtp.layers.{m}", stored, [attention, experts], blk.mtp_entry("mtp"))
 
 
-def plain_decoder(*, qk_norm: bool = False, qkv_bias: bool = False, out_bias: bool = False) -> Callable[[Reader], None]:
+def plain_decoder(
+    *, qk_norm: bool = False, qkv_bias: bool = False, out_bias: bool = False, windowed: bool = False
+) -> Callable[[Reader], None]:
     """Dense decoders with grouped-query attention: Llama, Mistral, Qwen2, Qwen3."""
 
     def family(r: Reader) -> None:
         layers = parts.trunk(r, MODEL, HEAD)
         r.mixers, r.mlps = ("gqa",) * layers, ("dense",) * layers
         bias = r.config.flag("attention_bias", default=qkv_bias)
-        mixer = parts.gqa(r, bias=bias, out_bias=bias and out_bias, qk_norm=qk_norm)
+        parts.windows(r, layers, everywhere=windowed)
+        mixer = parts.gqa(
+            r, bias=bias, out_bias=bias and out_bias, qk_norm=r.config.flag("use_qk_norm", default=qk_norm)
+        )
         parts.spread(r, LAYER, r.mixers, {"gqa": (s.layers_gqa, mixer)})
         parts.spread(r, LAYER, r.mlps, {"dense": (s.layers_dense, parts.dense_mlp(r, "mlp"))})
 
@@ -151,7 +143,9 @@ def qwen_moe(*, qk_norm: bool, qkv_bias: bool) -> Callable[[Reader], None]:
     def family(r: Reader) -> None:
         layers = parts.trunk(r, MODEL, HEAD)
         r.mixers, r.mlps = ("gqa",) * layers, layout.sparse_steps(r.config, layers)
-        mixer = parts.gqa(r, bias=r.config.flag("attention_bias", default=qkv_bias), qk_norm=qk_norm)
+        parts.windows(r, layers)
+        bias = r.config.flag("attention_bias", default=qkv_bias)
+        mixer = parts.gqa(r, bias=bias, qk_norm=r.config.flag("use_qk_norm", default=qk_norm))
         parts.spread(r, LAYER, r.mixers, {"gqa": (s.layers_gqa, mixer)})
         parts.spread(
             r,
@@ -170,6 +164,7 @@ def mixtral(r: Reader) -> None:
     """Mixtral: grouped-query attention, experts in every layer."""
     layers = parts.trunk(r, MODEL, HEAD)
     r.mixers, r.mlps = ("gqa",) * layers, ("moe",) * layers
+    parts.windows(r, layers, everywhere=True)
     parts.spread(r, LAYER, r.mixers, {"gqa": (s.layers_gqa, parts.gqa(r))})
     experts = parts.experts(r, "block_sparse_moe", bias=None, names=blk.W_NAMES, width_field="intermediate_size")
     parts.spread(r, LAYER, r.mlps, {"moe": (s.layers_moe, experts)})
@@ -179,6 +174,7 @@ def glm4_moe(r: Reader) -> None:
     """GLM-4.5 to 4.7: grouped-query attention with biases, experts with a correction bias, an MTP layer."""
     layers = parts.trunk(r, MODEL, HEAD)
     r.mixers, r.mlps = ("gqa",) * layers, layout.dense_then_moe(r.config, layers)
+    parts.windows(r, layers)
     mixer = parts.gqa(r, bias=r.config.flag("attention_bias"), qk_norm=r.config.flag("use_qk_norm"))
     experts = parts.experts(r, bias=CORRECTION)
     parts.spread(r, LAYER, r.mixers, {"gqa": (s.layers_gqa, mixer)})
@@ -186,12 +182,9 @@ def glm4_moe(r: Reader) -> None:
         r, LAYER, r.mlps, {"dense": (s.layers_dense, parts.dense_mlp(r, "dense0")), "moe": (s.layers_moe, experts)}
     )
     if number := r.config.whole("num_nextn_predict_layers", default=0, least=0):
-        r.bind(s.layers_mtp, number)
         at = "model.layers.{m}"
-        r.add(
-            as_mtp(mixer(at, s.layers_mtp) + experts(at, s.layers_mtp) + blk.layer_norms(at, s.layers_mtp)),
-            as_mtp(blk.mtp_joint(at, s.layers_mtp, copies=bool(r.known.mtp_copies))),
-        )
+        joint = blk.mtp_joint(at, s.layers_mtp, copies=bool(r.known.mtp_copies))
+        parts.mtp(r, at, number, [mixer, experts], joint)
 
 
 FAMILIES: dict[str, Callable[[Reader], None]] = {
@@ -200,6 +193,7 @@ FAMILIES: dict[str, Callable[[Reader], None]] = {
     "deepseek_v32": deepseek,
     "kimi_k2": deepseek,
     "glm_moe_dsa": deepseek,
+    "glm4_moe_lite": deepseek,
     "kimi_k25": kimi_k25,
     "kimi_linear": kimi_linear,
     "kimi_k3": kimi_k3,
@@ -209,7 +203,7 @@ FAMILIES: dict[str, Callable[[Reader], None]] = {
     "glm4_moe": glm4_moe,
     "mixtral": mixtral,
     "llama": plain_decoder(out_bias=True),
-    "mistral": plain_decoder(),
+    "mistral": plain_decoder(windowed=True),
     "qwen2": plain_decoder(qkv_bias=True),
     "qwen3": plain_decoder(qk_norm=True, out_bias=True),
     "qwen2_moe": qwen_moe(qk_norm=False, qkv_bias=True),

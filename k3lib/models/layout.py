@@ -99,7 +99,7 @@ def indexers(config: Fields, layers: int) -> Kinds:
     return tuple("full" if max(i - offset + 1, 0) % every == 0 else "shared" for i in range(layers))
 
 
-def windows(config: Fields, layers: int) -> int:
-    """How many attention layers keep only a window, by `layer_types`."""
+def windows(config: Fields, layers: int) -> int | None:
+    """How many attention layers keep only a window, by `layer_types`; None where the configuration has no such list."""
     kinds = _typed(config, "layer_types", layers, {"sliding_attention": "window", "full_attention": "full"})
-    return kinds.count("window") if kinds else 0
+    return None if kinds is None else kinds.count("window")

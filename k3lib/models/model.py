@@ -15,14 +15,15 @@ from k3lib.account.storage import NAMED
 from k3lib.account.tensors import Stored, Tensor, stored
 from k3lib.errors import InputError, near
 from k3lib.evaluate import exact
-from k3lib.facts.catalog import Checkpoint, StorageFact, checkpoints, model_names, storage_facts
+from k3lib.facts.catalog import Checkpoint, StorageFact, model_names, storage_facts
 from k3lib.facts.configs import Fields, load_json_object
 from k3lib.facts.paths import MODELS, shown
+from k3lib.facts.scenario import model_list
 from k3lib.models import parts
 from k3lib.models.excluding import layer_numbers
 from k3lib.models.families import FAMILIES, VISION_BIAS
 from k3lib.models.reading import Reader, unknown_blocks
-from k3lib.models.storing import TORCH_DTYPES, format_rule, profile, quantisation, restored
+from k3lib.models.storing import TORCH_DTYPES, format_rule, in_format, profile, quantisation
 
 
 class UnknownBlockError(InputError):
@@ -92,22 +93,22 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     outer = Fields(where, data)
     text = outer.part("text_config") or outer
     family = _family(outer, text)
-    for field in ignore:
-        if field not in data and field not in text.data:
-            raise InputError(f"--ignore {field}: {where} has no such field. {near(field, {**data, **text.data})}")
     scopes = [family] + ([row.model_id] if row else [])
     facts = [fact for scope in scopes for fact in storage_facts() if fact.scope == scope]
     reader = Reader(text, profile(facts))
     FAMILIES[family](reader)
-    parts_read = [outer, text, *reader.nested]
-    if vision := outer.part("vision_config"):
+    if "vision_config" not in ignore and (vision := outer.part("vision_config")):
         if family not in VISION_BIAS:
             raise _unknown(where, ["vision_config"])
         parts.vision(reader, vision, bias=VISION_BIAS[family])
-    strange = [n for n in unknown_blocks(*parts_read) if n not in ignore]
+    model = _stored(reader, outer, text, row, str(path), form)
+    for field in ignore:
+        if field not in outer.names():
+            raise InputError(f"--ignore {field}: {where} has no such field. {near(field, outer.names())}")
+    strange = [name for name in unknown_blocks(outer) if name not in ignore]
     if strange:
         raise _unknown(where, strange)
-    return replace(_stored(reader, outer, text, row, path.name, form), ignored=ignore, storage=tuple(facts))
+    return replace(model, ignored=ignore, storage=tuple(facts))
 
 
 def _family(outer: Fields, text: Fields) -> str:
@@ -144,7 +145,7 @@ def _stored(
     extra = reader.values.get(s.layers_mtp, 0)
     quant = quantisation(holder, reader.known.scale_dtype, layer_numbers(reader.mixers, reader.mlps, extra))
     if form is not None:
-        quant = restored(quant, *NAMED[form])
+        quant = in_format(quant, *NAMED[form])
     torch_dtype = text.word("torch_dtype", "dtype", default=outer.word("torch_dtype", "dtype", default="bfloat16"))
     if torch_dtype not in TORCH_DTYPES:
         raise InputError(f"{outer.where}: dtype '{torch_dtype}' is not known. {near(torch_dtype, TORCH_DTYPES)}")
@@ -176,13 +177,17 @@ def _check_groups(where: str, arrays: tuple[Stored, ...], values: Mapping[sp.Sym
                 )
 
 
-def chosen_models(names: str) -> list[Model]:
-    """Known models by names separated by commas; 'all' for every one. Raises InputError for an unknown name."""
-    if names.strip().lower() == "all":
-        return [load_model(row.model_id) for row in checkpoints()]
+def published_models(names: str) -> list[Model]:
+    """Those of the named models (see `facts.scenario.model_list`) whose total was published.
+
+    Raises InputError for an unknown name, or when there is none besides Kimi K3 itself.
+    """
     known = model_names()
-    wanted = [name.strip().lower() for name in names.split(",") if name.strip()]
-    for name in wanted:
+    for name in model_list(names):
         if name not in known:
             raise InputError(f"reference_models: '{name}' is not a known model. {near(name, known)}")
-    return [load_model(row.model_id) for row in dict.fromkeys(known[name] for name in wanted)]
+    rows = dict.fromkeys(known[name] for name in model_list(names))
+    models = [load_model(row.model_id) for row in rows if row.published_bytes is not None]
+    if not any(model.name != "kimi-k3" for model in models):
+        raise InputError(f"reference_models: nothing in '{names}' has a published total, besides Kimi K3 itself")
+    return models

@@ -6,18 +6,20 @@ the extra layers of multi-token prediction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import sympy as sp
 
 from k3lib.account import attention as att
 from k3lib.account import blocks as blk
 from k3lib.account import symbols as s
-from k3lib.account.tensors import Tensor
+from k3lib.account.tensors import Tensor, as_mtp
 from k3lib.facts.configs import Fields
+from k3lib.models import layout
 from k3lib.models.layout import Kinds
 from k3lib.models.reading import Reader
 
+MOST_LAYERS = 10_000
 Block = Callable[[str, sp.Expr], list[Tensor]]
 
 
@@ -25,7 +27,7 @@ def trunk(r: Reader, model: str, head: str) -> int:
     """Tables, norms and the layer count, which every decoder has. Returns the number of layers."""
     r.take(s.hidden, "hidden_size")
     r.take(s.vocabulary, "vocab_size")
-    layers = r.take(s.layers, "num_hidden_layers")
+    layers = r.bind(s.layers, r.config.whole("num_hidden_layers", most=MOST_LAYERS))
     r.add(
         blk.token_tables(model, head, tied=r.config.flag("tie_word_embeddings")),
         blk.layer_norms(f"{model}.layers.{{l}}", s.layers),
@@ -100,6 +102,16 @@ def gqa(
     )
 
 
+def windows(r: Reader, layers: int, *, everywhere: bool = False) -> None:
+    """Layers that keep only a window of tokens: those of `layer_types`, or all of them where a family does so."""
+    number = layout.windows(r.config, layers)
+    if number is None:
+        number = layers if everywhere and r.config.has("sliding_window") else 0
+    if number:
+        r.bind(s.layers_window, number)
+        r.take(s.window, "sliding_window")
+
+
 def kda(r: Reader, config: Fields) -> Block:
     """Kimi Delta Attention from the `linear_attn_config` entry."""
     r.take(s.kda_heads, "num_heads", config=config)
@@ -114,7 +126,7 @@ def kda(r: Reader, config: Fields) -> Block:
     return lambda layer, count: att.kda(f"{layer}.self_attn", count, full_rank_gate=full_rank, decay_shape=decay_shape)
 
 
-def gated_delta_net(r: Reader, *, fused: bool) -> Block:
+def gated_delta_net(r: Reader) -> Block:
     """Gated delta net from the `linear_*` fields."""
     keys = r.take(s.gdn_key_heads, "linear_num_key_heads")
     values = r.take(s.gdn_value_heads, "linear_num_value_heads")
@@ -123,7 +135,7 @@ def gated_delta_net(r: Reader, *, fused: bool) -> Block:
     r.take(s.gdn_key_dim, "linear_key_head_dim")
     r.take(s.gdn_value_dim, "linear_value_head_dim")
     r.take(s.conv_taps, "linear_conv_kernel_dim")
-    return lambda layer, count: att.gated_delta_net(f"{layer}.linear_attn", count, fused=fused)
+    return lambda layer, count: att.gated_delta_net(f"{layer}.linear_attn", count)
 
 
 def dense_mlp(r: Reader, group: str) -> Block:
@@ -177,7 +189,8 @@ def experts(
 def _shared_width(r: Reader, expert_width: int) -> tuple[int, bool]:
     """Inner width of the shared experts together, and whether a gate stands before them (Qwen's way)."""
     if r.config.has("shared_expert_intermediate_size"):
-        return r.take(s.shared_width, "shared_expert_intermediate_size"), True
+        width = r.config.whole("shared_expert_intermediate_size", least=0)
+        return (r.bind(s.shared_width, width), True) if width else (0, False)
     number = r.config.whole("n_shared_experts", "num_shared_experts", default=0, least=0)
     return (r.bind(s.shared_width, number * expert_width), False) if number else (0, False)
 
@@ -206,3 +219,10 @@ def vision(
     r.add(
         blk.vision_tower(tower, bias=bias), blk.vision_projector(projector, bias=bias, norm=norm, norm_width=norm_width)
     )
+
+
+def mtp(r: Reader, at: str, number: int, blocks: Sequence[Block], joint: list[Tensor]) -> None:
+    """Extra layers for multi-token prediction: each is a layer of the given blocks with its norms, and the joint."""
+    r.bind(s.layers_mtp, number)
+    layer = [tensor for block in blocks for tensor in block(at, s.layers_mtp)]
+    r.add(as_mtp(layer + blk.layer_norms(at, s.layers_mtp)), as_mtp(joint))

@@ -15,21 +15,22 @@ from k3lib.models.storing import Profile
 # Configuration fields that never carry weights: identity, generation, training, routing rules, engine hints.
 NO_WEIGHTS = frozenset(
     """
-add_cross_attention architectures attention_dropout attention_value_scale attn_implementation auto_map aux_loss_alpha
-bad_words_ids begin_suppress_tokens bos_token_id cache_implementation chunk_size_feed_forward decoder_start_token_id
-dtype embd_pdrop eos_token_id ep_size expert_dropout experts_per_token finetuning_task generation_config
-gradient_checkpointing hidden_act id2label image_token_id index_topk initial_context_length initializer_range
-is_decoder is_encoder_decoder label2id layer_types max_position_embeddings max_window_layers media_placeholder_token_id
-model_max_length model_type moe_renormalize n_group norm_eps norm_topk_prob num_expert_group output_attentions
-output_hidden_states output_router_logits pad_token_id partial_rotary_factor pretraining_tp problem_type
-pruned_heads qk_head_dim quantization_config ignore_keys_at_rope_validation initial_norm_std return_dict
-rms_norm_eps rope_interleave rope_parameters rope_scaling rope_theta router_aux_loss_coef router_jitter_noise
-routed_scaling_factor scoring_func seq_aux sliding_window sliding_window_size swiglu_limit task_specific_params
-tf_legacy_loss tie_encoder_decoder tokenizer_class topk_group topk_method torch_dtype torchscript transformers_version
-unk_token_id use_bfloat16 use_cache use_grouped_topk use_sliding_window video_token_id vision_end_token_id
-vision_start_token_id vocab_padding indexer_rope_interleave mlp_layer_types moe_router_activation_func
-moe_router_use_grouped_topk attn_type is_moe pipeline_tag use_return_dict is_llama_config rope_interleaved
-moe_router_enable_expert_bias tie_word_embeddings use_unified_vision_chunk video_placeholder
+add_cross_attention architectures attention_dropout attention_value_scale attn_implementation attn_type auto_map
+aux_loss_alpha bad_words_ids begin_suppress_tokens bos_token_id cache_implementation chunk_size_feed_forward
+decoder_start_token_id dtype dual_chunk_attention_config embd_pdrop eos_token_id ep_size expert_dropout
+experts_per_token finetuning_task generation_config gradient_checkpointing hidden_act id2label
+ignore_keys_at_rope_validation image_token_id index_topk indexer_rope_interleave initial_context_length
+initial_norm_std initializer_range is_checkpoint_fp8_serialized is_decoder is_encoder_decoder is_llama_config is_moe
+label2id max_position_embeddings max_window_layers media_placeholder_token_id model_max_length model_type
+moe_renormalize moe_router_activation_func moe_router_enable_expert_bias moe_router_use_grouped_topk n_group
+norm_eps norm_topk_prob num_expert_group original_max_position_embeddings output_attentions output_hidden_states
+output_router_logits pad_token_id partial_rotary_factor pipeline_tag pretraining_tp problem_type pruned_heads
+qk_head_dim return_dict rms_norm_eps rope_interleave rope_interleaved rope_parameters rope_scaling rope_theta
+routed_scaling_factor router_aux_loss_coef router_jitter_noise scoring_func seq_aux sliding_window
+sliding_window_size swiglu_limit task_specific_params tf_legacy_loss tie_encoder_decoder tie_word_embeddings
+tokenizer_class topk_group topk_method torch_dtype torchscript transformers_version unk_token_id use_bfloat16
+use_cache use_grouped_topk use_return_dict use_sliding_window use_unified_vision_chunk video_placeholder
+video_token_id vision_end_token_id vision_start_token_id vocab_padding
 """.split()
 )
 
@@ -44,7 +45,6 @@ class Reader:
     tensors: list[Tensor] = field(default_factory=list)
     mixers: tuple[str, ...] = ()
     mlps: tuple[str, ...] = ()
-    nested: list[Fields] = field(default_factory=list)
 
     def take(self, symbol: sp.Symbol, *names: str, default: int | None = None, config: Fields | None = None) -> int:
         """Read a whole number under any of its field names and bind it to the symbol."""
@@ -76,6 +76,6 @@ def looks_like_a_block(name: str, value: Any) -> bool:
     return bool(value) and isinstance(value, (bool, int, list, dict))
 
 
-def unknown_blocks(*parts: Fields) -> list[str]:
-    """Fields that nobody read and that may stand for weights, by name."""
-    return sorted({name for part in parts for name, value in part.unread() if looks_like_a_block(name, value)})
+def unknown_blocks(config: Fields) -> list[str]:
+    """Fields, at any depth that was opened, that nobody read and that may stand for weights."""
+    return sorted({name for name, value in config.unread() if looks_like_a_block(name, value)})

@@ -89,6 +89,10 @@ def _applies(excluded: Callable[[Tensor], bool]) -> Callable[[Tensor], bool]:
 
 
 def _fp8(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
+    if part.word("activation_scheme", default="dynamic") != "dynamic":
+        raise InputError(
+            f"{part.where}: activation_scheme is not dynamic: stored scales of activations are not known here"
+        )
     block = part.listed("weight_block_size")
     if block is None or len(block) != 2 or not all(isinstance(b, int) and b > 0 for b in block):
         raise InputError(
@@ -99,6 +103,7 @@ def _fp8(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
 
 
 def _mxfp4_fused(part: Fields, scale_dtype: str, layers: LayerNumbers) -> Quantisation:
+    part.skip("modules_to_not_convert")  # only the experts are stored so, whatever the list says
     group = part.whole("group_size", "block", default=st.MXFP4_GROUP)
     return Quantisation(st.mxfp4_blocks(), lambda tensor: tensor.role == "expert", {s.group_size: group})
 
@@ -111,6 +116,9 @@ def _compressed_tensors(part: Fields, scale_dtype: str, layers: LayerNumbers) ->
     weights = group.part("weights") if group else None
     if group is None or weights is None:
         raise InputError(f"{groups.where}: 'weights' is missing in the group")
+    if (group.listed("targets") or ["Linear"]) != ["Linear"]:
+        raise InputError(f"{group.where}: targets = {group.data['targets']}: only all linear layers are known here")
+    group.skip("input_activations", "output_activations")
     name = part.word("format", default="")
     bits, kind = weights.whole("num_bits"), weights.word("type")
     forms: dict[tuple[str, int, str], st.Format] = {
@@ -130,7 +138,7 @@ def _compressed_tensors(part: Fields, scale_dtype: str, layers: LayerNumbers) ->
     )
 
 
-def restored(quant: Quantisation | None, form: st.Format, values: dict[sp.Symbol, int]) -> Quantisation:
+def in_format(quant: Quantisation | None, form: st.Format, values: dict[sp.Symbol, int]) -> Quantisation:
     """The same choice of weights in another format; all linear weights where the checkpoint quantises none."""
     return Quantisation(form, quant.applies if quant else _applies(lambda tensor: False), values)
 

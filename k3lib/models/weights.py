@@ -22,7 +22,8 @@ class WeightAccount:
     """Sizes of a model. Bytes are tensor bytes, file headers apart.
 
     groups: bytes by group. scale_bytes: scales and zero points in all groups. expert_bytes: one routed expert of
-    one layer, 0 without experts. kv_bytes_per_token, state_bytes_per_sequence: one replica at `CACHE_WIDTHS`.
+    one layer, 0 without experts. kv_bytes_per_token (without the keys of an
+    indexer), indexer_bytes_per_token, state_bytes_per_sequence: one replica at `CACHE_WIDTHS`.
     """
 
     bytes: int
@@ -35,6 +36,7 @@ class WeightAccount:
     expert_bytes: int
     groups: Mapping[str, int]
     kv_bytes_per_token: int
+    indexer_bytes_per_token: int
     state_bytes_per_sequence: int
 
 
@@ -88,5 +90,6 @@ def weight_account(model: Model) -> WeightAccount:
         expert_bytes=routed_bytes // experts if experts else 0,
         groups=groups,
         kv_bytes_per_token=whole(token, widths),
+        indexer_bytes_per_token=whole(cache.indexer_cache_bytes_per_token(), widths) if s.layers_index in values else 0,
         state_bytes_per_sequence=whole(sequence, widths),
     )

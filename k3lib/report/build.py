@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from k3lib.errors import InputError, near
 from k3lib.facts import catalog
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
+from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
 from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
@@ -28,6 +31,7 @@ NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
 LOG = "build.log"
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def build(
             _sphinx(stage, out)
             bar.update()
             bar.set_postfix_str("publish")
-            publish(stage / "ready", out, sorted(p.name for p in (stage / "ready").iterdir()))
+            publish(stage / "ready", out)
             bar.update()
             bar.set_postfix_str("")
     index = out / "html" / "index.html"
@@ -80,6 +84,7 @@ def build(
 def plan(scenario: Scenario) -> list[Job]:
     """Every notebook with its share of the scenario. Raises InputError for a parameter the scenario does not have."""
     values = scenario.model_dump()
+    pages = set(re.findall(r"file: *(\S+)", read_text(BOOK / "_toc.yml")))
     jobs = []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         names = parameter_cell_names(path)
@@ -88,6 +93,8 @@ def plan(scenario: Scenario) -> list[Job]:
                 raise InputError(
                     f"{shown(path)}: its parameter '{name}' is in no scenario. {near(name, parameter_names())}"
                 )
+        if f"nb/{path.stem}" not in pages:
+            raise InputError(f"{shown(path)}: has no place in the book. Add '- file: nb/{path.stem}' to book/_toc.yml.")
         jobs.append(Job(path, {name: values[name] for name in names}))
     if not jobs:
         raise InputError(f"{shown(NOTEBOOKS)}: holds no notebook")
@@ -133,7 +140,7 @@ def _run(job: Job, work: Path, out: Path) -> Any:
         check=False,
     )
     if done.returncode == 0:
-        return nbs.settle(nbs.read(target), job.parameters)
+        return nbs.settle(nbs.read(target), job.parameters, made_from(job.path))
     lines = done.stdout.strip().splitlines()
     try:
         fault = json.loads(lines[-1])
@@ -157,7 +164,21 @@ def _last_run(job: Job, out: Path) -> Any:
             f"--only: notebook '{job.name}' last ran with {n} = {before.get(n)}, this build has "
             f"{n} = {job.parameters[n]}. Run 'k3 build' without --only."
         )
+    if nbs.fingerprint_of(notebook) != made_from(job.path):
+        raise InputError(
+            f"--only: the data, the library or notebook '{job.name}' changed since it last ran. "
+            "Run 'k3 build' without --only."
+        )
     return notebook
+
+
+def made_from(notebook: Path) -> str:
+    """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
+    digest = hashlib.sha256()
+    library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
+    for path in (notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *library):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _environment() -> dict[str, str]:
@@ -214,7 +235,7 @@ def _sphinx(stage: Path, out: Path) -> None:
         "-q",
     ]
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd=stage, check=False)
-    log = (done.stdout + done.stderr).replace(str(stage) + os.sep, "")
+    log = COLOUR.sub("", done.stdout + done.stderr).replace(str(stage) + os.sep, "")
     _write_log(out, log)
     html = stage / "sphinx" / "_build" / "html"
     if done.returncode or not (html / "index.html").is_file():

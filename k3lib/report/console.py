@@ -28,6 +28,8 @@ def weight_table(model: Model, account: WeightAccount, published: int | None) ->
         f"cache of a token: {account.kv_bytes_per_token:,} B; state of a sequence: "
         f"{account.state_bytes_per_sequence:,} B (one replica; BF16 tokens, FP32 state)",
     ]
+    if account.indexer_bytes_per_token:
+        lines += [f"keys of the indexers: {account.indexer_bytes_per_token:,} B a token more, at BF16"]
     if model.ignored:
         lines += [f"ignored at your word: {', '.join(model.ignored)}"]
     return "\n".join(lines)

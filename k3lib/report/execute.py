@@ -17,9 +17,16 @@ INPUT_ERRORS = ("InputError", "UnknownBlockError")
 
 def parameter_cell_names(path: Path) -> list[str]:
     """Names that a notebook's parameters cell assigns. Raises InputError when there is no such cell."""
+    import nbformat
     import papermill
 
-    names = list(papermill.inspect_notebook(str(path)))
+    try:
+        nbformat.read(path, as_version=4)
+        names = list(papermill.inspect_notebook(str(path)))
+    except Exception as error:  # whatever a library makes of a file that is no notebook
+        raise InputError(
+            f"{path.name}: cannot be read as a notebook ({error}). 'make tidy' mends missing metadata."
+        ) from None
     if not names:
         raise InputError(f"{path.name}: has no cell tagged 'parameters' that assigns a name")
     return names
@@ -41,9 +48,10 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             log_output=False,
         )
     except PapermillExecutionError as error:
+        cell = f"{source.name}, cell {error.cell_index}"  # papermill counts the cell that it put in, from 0
         if error.ename in INPUT_ERRORS:
-            raise InputError(error.evalue) from error
-        raise InputError(f"{source.name}, cell {error.cell_index + 1}: {error.ename}: {error.evalue}") from error
+            raise InputError(f"{error.evalue} ({cell})") from error
+        raise InputError(f"{cell}: {error.ename}: {error.evalue}") from error
 
 
 def main(argv: list[str]) -> int:

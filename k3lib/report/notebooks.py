@@ -50,14 +50,17 @@ def normalised(notebook: Any) -> Any:
     }
 
 
-def settle(notebook: Any, parameters: Mapping[str, Any]) -> Any:
-    """An executed notebook without what changes from run to run: times, folders, random ids. Keeps its parameters."""
+def settle(notebook: Any, parameters: Mapping[str, Any], fingerprint: str) -> Any:
+    """An executed notebook without what changes from run to run: times, folders, random ids.
+
+    Keeps the parameters it ran with and the fingerprint of what it was made from.
+    """
     notebook = copy.deepcopy(notebook)
     language = notebook["metadata"].get("language_info", {}).get("name", "python")
     notebook["metadata"] = {
         "kernelspec": KERNEL,
         "language_info": {"name": language},
-        METADATA: {"parameters": dict(parameters)},
+        METADATA: {"parameters": dict(parameters), "made_from": fingerprint},
     }
     for cell in notebook["cells"]:
         for name in ("papermill", "execution"):
@@ -72,6 +75,11 @@ def settle(notebook: Any, parameters: Mapping[str, Any]) -> Any:
 def parameters_of(notebook: Any) -> dict[str, Any]:
     """The parameters that a settled notebook ran with."""
     return dict(notebook["metadata"].get(METADATA, {}).get("parameters", {}))
+
+
+def fingerprint_of(notebook: Any) -> str:
+    """The fingerprint of what a settled notebook was made from."""
+    return str(notebook["metadata"].get(METADATA, {}).get("made_from", ""))
 
 
 def page(notebook: Any) -> Any:

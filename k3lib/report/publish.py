@@ -16,7 +16,8 @@ from k3lib.errors import InputError
 STAGING_PREFIX = ".staging-"
 LOCK = "lock"
 ASIDE = ".old"
-MARK = "_static/k3.js"  # every book of this project has it
+MARK = ".k3-book"  # says that what lies here was published by this project
+PUBLISHED = ("html", "downloads", "executed", "results.json", "results.csv")
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -32,13 +33,16 @@ def _locked(path: Path) -> Iterator[None]:
 def staging(out: Path) -> Iterator[Path]:
     """A folder for one build, beside what it will replace; removed at the end, and after a killed build by the next.
 
-    Raises InputError when `out` cannot be written or holds somebody else's `html`.
+    Raises InputError when `out` cannot be written, or holds things of a name to be published that are not ours.
     """
-    html = out / "html"
-    if html.exists() and not (html / MARK).is_file():
-        raise InputError(f"--out {out}: holds an 'html' that this project did not make. Choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
+        theirs = [name for name in PUBLISHED if os.path.lexists(out / name)]
+        if theirs and not (out / MARK).is_file():
+            raise InputError(
+                f"--out {out}: holds '{theirs[0]}', which this project did not make. Choose an empty folder."
+            )
+        (out / MARK).touch()
         with _locked(out / ".builds.lock"):
             _remove_abandoned(out)
             folder = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, dir=out))
@@ -67,13 +71,13 @@ def _remove_abandoned(out: Path) -> None:
             continue  # its build is running
 
 
-def publish(staged: Path, out: Path, names: list[str]) -> None:
-    """Put files and folders of `staged` in the place of those of the same name in `out`, each in one step.
+def publish(staged: Path, out: Path) -> None:
+    """Put what is `PUBLISHED` from `staged` in the place of those of the same name in `out`, each in one step.
 
     A reader sees the old one or the new one. Two builds that end together publish one after the other.
     """
     with _locked(out / ".publish.lock"):
-        for name in names:
+        for name in PUBLISHED:
             new, old = staged / name, out / name
             if old.is_dir():
                 _exchange(new, old)
