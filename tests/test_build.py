@@ -181,7 +181,7 @@ def test_a_plan_that_is_too_small_is_called_so(book: Path, tmp_path: Path) -> No
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert results["cluster.weights_fit"]["value"] is False
     text = (out / "html" / "index.html").read_text(encoding="utf-8")
-    assert 'data-key="cluster.weights_fit" href="numbers.html#n-cluster-weights_fit">no</a>' in text
+    assert 'data-key="cluster.weights_fit" href="numbers.html#n-cluster-weights_fit">No</a>' in text
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ GRADE_MEANING = {
     "assumed": "assumed: a choice, or a claim that no source settles",
 }
 INPUTS_IN_NOTE = 4
-TRUE_FALSE = {True: "yes", False: "no"}
+TRUE_FALSE = {True: "Yes", False: "No"}
 _TAG = re.compile(r'<a class="k3-number" data-key="([^"]*)">')
 
 
