@@ -106,10 +106,11 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) 
 def test_every_table_loads_and_every_source_is_used() -> None:
     catalog.check_all()
     used = {i for rows in (catalog.checkpoints(), catalog.storage_facts(), catalog.inventory(),
-                           catalog.devices().values(), catalog.article_figures().values())
+                           catalog.devices().values(), catalog.article_figures().values(),
+                           *(rules.values() for rules in catalog.engine_rules().values()))
             for row in rows for i in row.named_sources}  # fmt: skip
     in_code = {"ocp_mx", "nvfp4_docs"}  # named by the notebooks for the format's definition
-    in_tests = {"glm5_code", "hub_deepseek_v32"}
+    in_tests = {"glm5_code", "hub_deepseek_v32", "sglang_skill"}
     assert set(catalog.sources()) - used - in_code <= in_tests
 
 

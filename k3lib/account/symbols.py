@@ -143,6 +143,29 @@ layers_window = quantity(
 )
 window = quantity("window", "W", "tokens", "length of that window", _CACHE)
 
+_LAYOUT = "layout"
+tensor_parallel = quantity("tensor_parallel", "n_{tp}", "cards", "cards that share each split weight", _LAYOUT)
+context_parallel = quantity("context_parallel", "n_{dcp}", "cards", "cards that share the tokens of a cache", _LAYOUT)
+experts_held = quantity("experts_held", "E_{card}", "experts", "routed experts of a layer that one card holds", _LAYOUT)
+width_held = quantity(
+    "width_held",
+    "I_{card}",
+    "features",
+    "columns of each of these experts that one card holds, padding included",
+    _LAYOUT,
+)
+projection_padding = quantity(
+    "projection_padding", "n_{pad}", "features", "rows that pad the fused KDA projection of a card", _LAYOUT
+)
+chunk_tokens = quantity("chunk_tokens", "T_{chunk}", "tokens", "tokens of one prefill pass", _LAYOUT)
+residual_rows = quantity(
+    "residual_rows", "n_{row}", "1", "rows of width H that attention residuals keep for each token of a pass", _LAYOUT
+)
+block_tokens = quantity("block_tokens", "T_{block}", "tokens", "tokens of one block of the cache", _LAYOUT)
+group_layers = quantity(
+    "group_layers", "L_{group}", "layers", "layers that share one block table, the largest group of a stage", _LAYOUT
+)
+
 _READING = "readings of the articles"
 nominal_params = quantity("nominal_params", "P", "parameters", "parameter count as the articles round it", _READING)
 nominal_bits = quantity("nominal_bits", "q", "bit/weight", "bits of a weight as the articles count them", _READING)

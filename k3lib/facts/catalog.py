@@ -101,11 +101,9 @@ class InventoryRow(Sourced):
     bytes: Count
 
 
-class DeviceFact(Sourced):
-    """One property of an accelerator card."""
+class Measure(Sourced):
+    """A value with its unit, and a range where the value is not exact."""
 
-    device: Identifier
-    quantity: Identifier
     value: NonNegative
     low: OptionalNumber = None
     high: OptionalNumber = None
@@ -115,12 +113,27 @@ class DeviceFact(Sourced):
     note: str = ""
 
     @model_validator(mode="after")
-    def _in_range(self) -> DeviceFact:
+    def _in_range(self) -> Measure:
         low = self.value if self.low is None else self.low
         high = self.value if self.high is None else self.high
         if not low <= self.value <= high:
             raise ValueError(f"value {self.value:g} is not between low {low:g} and high {high:g}")
         return self
+
+
+class DeviceFact(Measure):
+    """One property of an accelerator card."""
+
+    device: Identifier
+    quantity: Identifier
+
+
+class EngineRule(Measure):
+    """One number by which an engine splits, pads or reserves."""
+
+    engine: Identifier
+    version: Identifier
+    rule: Identifier
 
 
 class ArticleFigure(Sourced):
@@ -185,6 +198,16 @@ def devices(data: Path = DATA) -> dict[tuple[str, str], DeviceFact]:
 
 
 @lru_cache(maxsize=8)
+def engine_rules(data: Path = DATA) -> dict[str, dict[str, EngineRule]]:
+    """Rules by engine and name."""
+    path = data / "engines.csv"
+    table: dict[str, dict[str, EngineRule]] = {}
+    for row in _checked(path, load_rows(path, EngineRule, ["engine", "version", "rule"]), sources(data)):
+        table.setdefault(row.engine, {})[row.rule] = row
+    return table
+
+
+@lru_cache(maxsize=8)
 def article_figures(data: Path = DATA) -> dict[str, ArticleFigure]:
     """The articles' numbers by 'claim_id.quantity'."""
     path = data / "claims.csv"
@@ -218,6 +241,7 @@ def model_names(data: Path = DATA) -> dict[str, Checkpoint]:
 TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "sources.csv": ("where facts come from", lambda: sources().values()),
     "hardware.csv": ("a property of an accelerator card", lambda: devices().values()),
+    "engines.csv": ("a number by which an engine splits, pads or reserves", lambda: engine_rules().values()),
     "claims.csv": ("a figure that one of the two articles states, to be checked", lambda: article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", storage_facts),

@@ -57,7 +57,7 @@ def kimi_k3(r: Reader) -> None:
     """Kimi K3: KDA and gated MLA mixed, experts in a latent, attention residuals; an indexer in K3.1 Pro."""
     model = "language_model.model"
     _hybrid(r, model, "language_model.lm_head")
-    r.config.whole("attn_res_block_size")
+    r.residual_block = r.config.whole("attn_res_block_size")
     r.add(blk.attention_residuals(f"{model}.layers.{{l}}", model, s.layers))
     if sparse := r.config.part("dsa_config"):
         parts.spread(r, f"{model}.layers.{{l}}", r.mixers, {"mla": (s.layers_index, parts.indexer(r, sparse))})

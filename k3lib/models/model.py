@@ -40,7 +40,8 @@ class Model:
 
     mixers, mlps: the kind of every decoder layer ("mla", "kda", "gqa", "gdn"; "dense", "moe").
     checkpoint: what was published of it, for a known model. ignored: fields left out at the user's word.
-    storage: the storage facts that went into it, beside the configuration.
+    storage: the storage facts that went into it, beside the configuration. residual_block: layers of one block of
+    attention residuals, 0 without them.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Model:
     checkpoint: Checkpoint | None
     ignored: tuple[str, ...] = ()
     storage: tuple[StorageFact, ...] = ()
+    residual_block: int = 0
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -108,7 +110,7 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     strange = [name for name in unknown_blocks(outer) if name not in ignore]
     if strange:
         raise _unknown(where, strange)
-    return replace(model, ignored=ignore, storage=tuple(facts))
+    return replace(model, ignored=ignore, storage=tuple(facts), residual_block=reader.residual_block)
 
 
 def _family(outer: Fields, text: Fields) -> str:

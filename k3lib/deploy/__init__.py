@@ -1,0 +1,1 @@
+"""A concrete deployment: cluster, layout, engine, settings, workload, and what they come to."""
