@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from k3lib import cli_plan
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -18,11 +19,13 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
   k3 build -p cards=64                  the same with a parameter changed
   k3 weights kimi-k3                    how large a model is, part by part
   k3 weights my-model/config.json       the same for your own model
+  k3 plan --model kimi-k3 --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
+                                        the ledger of a card, and whether it fits
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command. Returns 0 when done, 2 for bad input."""
+    """Run the command. Returns 0 done (or fits), 1 the honest answer is no, 2 bad input."""
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
@@ -100,6 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     weights.add_argument("--json", action="store_true", help="print JSON")
     weights.set_defaults(run=_weights)
+
+    plan = verbs.add_parser("plan", help="what one card must hold, and what is left for caches", formatter_class=plain,
+                            description=cli_plan.DESCRIPTION)  # fmt: skip
+    cli_plan.add_arguments(plan)
+    plan.set_defaults(run=cli_plan.run)
     return parser
 
 

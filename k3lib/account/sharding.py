@@ -49,6 +49,11 @@ def mla_token_bytes() -> sp.Expr:
     return (s.latent_kv + s.rope) * s.cache_bytes
 
 
+def index_token_bytes() -> sp.Expr:
+    """Bytes of one token's key for the indexer of one layer, on every card. Unit: B/token."""
+    return s.index_dim * s.cache_bytes
+
+
 def gqa_token_bytes() -> sp.Expr:
     """Bytes of one token in one grouped-query layer on one card; at least one key-value head stays on each.
 

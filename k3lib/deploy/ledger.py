@@ -145,7 +145,8 @@ def residual_rows(model: Model) -> int:
 def token_bytes(model: Model, values: Mapping[sp.Symbol, int]) -> int:
     """Bytes of one token in one layer that caches tokens, on one card; 0 for a model without such layers."""
     if s.layers_mla in model.values:
-        return round(float(exact(sharding.mla_token_bytes(), values)))
+        indexed = sharding.index_token_bytes() if s.layers_index in model.values else sp.Integer(0)
+        return round(float(exact(sharding.mla_token_bytes() + indexed, values)))
     if s.layers_gqa in model.values:
         return round(float(exact(sharding.gqa_token_bytes(), values)))
     return 0

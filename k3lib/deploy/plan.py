@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from k3lib.deploy import ledger as led
 from k3lib.engines import sglang, vllm
-from k3lib.engines.layout import Cluster, Layout
+from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.engines.rules import Engine, stages
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import devices
@@ -89,9 +89,9 @@ class Plan:
     caches_high: Caches | None = field(default=None)
 
 
-def capacity_bytes(device: str) -> float:
+def capacity_bytes(device: str, hardware: Hardware | None = None) -> float:
     """Memory of a card as an engine sees it, else as the driver shows it. Unit: B. Raises InputError without either."""
-    table = devices()
+    table = hardware or devices()
     for quantity in ("memory_visible", "memory_shown"):
         if (device, quantity) in table:
             fact = table[device, quantity]
@@ -99,8 +99,12 @@ def capacity_bytes(device: str) -> float:
     raise InputError(f"data/hardware.csv does not say what memory the driver shows for {device}")
 
 
-def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, settings: Settings) -> Plan:
-    """The plan, fitting or not. Raises InputError for settings or a layout that cannot be."""
+def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, settings: Settings,
+              hardware: Hardware | None = None) -> Plan:  # fmt: skip
+    """The plan, fitting or not. Raises InputError for settings or a layout that cannot be.
+
+    hardware: device facts, if not those of data/hardware.csv.
+    """
     if engine_name not in ENGINES:
         raise InputError(f"--engine {engine_name}: not known. {near(engine_name, ENGINES)}")
     engine = ENGINES[engine_name]
@@ -108,7 +112,7 @@ def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, 
     utilisation = engine.rule("utilisation").value if settings.utilisation is None else settings.utilisation
     if settings.kv_memory_bytes:
         utilisation = 1.0  # the share only sizes the caches, and their size is given
-    capacity = capacity_bytes(cluster.device)
+    capacity = capacity_bytes(cluster.device, hardware)
     chunk = settings.chunk_tokens or engine.whole("chunk_tokens")
     reserves = led.reserve_lines(engine, model, chunk, settings.graphs)
     copied_mlps = engine.name == "vllm" and layout.ep > 1 and layout.dp > 1 and layout.tp > 1
@@ -191,8 +195,8 @@ def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings,
                 f"{stage.number}; {-stage.free[0] / GIBI:.1f} GiB are missing")  # fmt: skip
     if caches is None or caches.max_concurrency < 1:
         got = f"the longest request that fits has {caches.max_context:,} tokens" if caches else "no block fits"
-        return (f"{name} does not fit: {stage.free[0] / GIBI:.2f} GiB a card of stage {stage.number} are left for caches, too "
-                f"little for one request of {settings.max_model_len:,} tokens; {got}")  # fmt: skip
+        return (f"{name} does not fit: {stage.free[0] / GIBI:.2f} GiB a card of stage {stage.number} are left for "
+                f"caches, too little for one request of {settings.max_model_len:,} tokens; {got}")  # fmt: skip
     return ""
 
 
@@ -226,6 +230,7 @@ def _paged(model: Model, layout: Layout, engine: Engine, settings: Settings, mad
     states = vllm.blocks_of_request(0, length, layout.dcp, groups, settings.prefix_caching)
     concurrency = blocks / each
     longest = max(0, blocks - 1 - states) * length * layout.dcp  # one block is kept empty
+    longest = min(longest, model.longest or longest)
     if blocks < 1:
         return None
     return Caches(
@@ -268,7 +273,7 @@ def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, ma
         state_slots=int(slots) if math.isfinite(slots) else 0,
         max_running_requests=min(settings.max_num_seqs, running),
         block_tokens=page,
-        max_context=tokens,
+        max_context=min(tokens, model.longest or tokens),
     )
 
 

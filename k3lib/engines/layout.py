@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from k3lib.errors import InputError, near
-from k3lib.facts.catalog import devices
+from k3lib.facts.catalog import DeviceFact, devices
 
 MOST = 4096
+Hardware = Mapping[tuple[str, str], DeviceFact]
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,16 @@ class Cluster:
         return f"{self.nodes}x{self.cards_per_node}x{self.device}"
 
 
-def parse_cluster(text: str) -> Cluster:
-    """NODESxCARDSxDEVICE, e.g. 4x8xh20-96. Raises InputError with the near device name."""
+def parse_cluster(text: str, hardware: Hardware | None = None) -> Cluster:
+    """NODESxCARDSxDEVICE, e.g. 4x8xh20-96. Raises InputError with the near device name.
+
+    hardware: device facts, if not those of data/hardware.csv.
+    """
     match = re.fullmatch(r"(\d+)x(\d+)x(\S+)", text.strip().lower())
     if not match:
         raise InputError(f"--cluster {text}: write it as NODESxCARDSxDEVICE, e.g. 4x8xh20-96")
     nodes, cards, device = int(match[1]), int(match[2]), match[3]
-    known = {name for name, _ in devices()}
+    known = {name for name, _ in hardware or devices()}
     if device not in known:
         raise InputError(f"--cluster {text}: device '{device}' is not in data/hardware.csv. {near(device, known)}")
     if not (1 <= nodes <= MOST and 1 <= cards <= MOST):

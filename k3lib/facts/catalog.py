@@ -197,6 +197,12 @@ def devices(data: Path = DATA) -> dict[tuple[str, str], DeviceFact]:
     return {(row.device, row.quantity): row for row in rows}
 
 
+def devices_with(path: Path) -> dict[tuple[str, str], DeviceFact]:
+    """Device facts, with those of a user's own file of the same form beside or in place of them."""
+    own = load_rows(path, DeviceFact, ["device", "quantity"])
+    return {**devices(), **{(row.device, row.quantity): row for row in own}}
+
+
 @lru_cache(maxsize=8)
 def engine_rules(data: Path = DATA) -> dict[str, dict[str, EngineRule]]:
     """Rules by engine and name."""

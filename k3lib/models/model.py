@@ -41,7 +41,7 @@ class Model:
     mixers, mlps: the kind of every decoder layer ("mla", "kda", "gqa", "gdn"; "dense", "moe").
     checkpoint: what was published of it, for a known model. ignored: fields left out at the user's word.
     storage: the storage facts that went into it, beside the configuration. residual_block: layers of one block of
-    attention residuals, 0 without them.
+    attention residuals, 0 without them. longest: tokens that a request may have at most, 0 where not told.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Model:
     ignored: tuple[str, ...] = ()
     storage: tuple[StorageFact, ...] = ()
     residual_block: int = 0
+    longest: int = 0
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -110,7 +111,9 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     strange = [name for name in unknown_blocks(outer) if name not in ignore]
     if strange:
         raise _unknown(where, strange)
-    return replace(model, ignored=ignore, storage=tuple(facts), residual_block=reader.residual_block)
+    return replace(
+        model, ignored=ignore, storage=tuple(facts), residual_block=reader.residual_block, longest=reader.longest
+    )
 
 
 def _family(outer: Fields, text: Fields) -> str:

@@ -28,6 +28,7 @@ def trunk(r: Reader, model: str, head: str) -> int:
     r.take(s.hidden, "hidden_size")
     r.take(s.vocabulary, "vocab_size")
     layers = r.bind(s.layers, r.config.whole("num_hidden_layers", most=MOST_LAYERS))
+    r.longest = r.config.whole("max_position_embeddings", "model_max_length", default=0, least=0)
     r.add(
         blk.token_tables(model, head, tied=r.config.flag("tie_word_embeddings")),
         blk.layer_norms(f"{model}.layers.{{l}}", s.layers),

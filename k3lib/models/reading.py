@@ -46,6 +46,7 @@ class Reader:
     mixers: tuple[str, ...] = ()
     mlps: tuple[str, ...] = ()
     residual_block: int = 0
+    longest: int = 0
 
     def take(self, symbol: sp.Symbol, *names: str, default: int | None = None, config: Fields | None = None) -> int:
         """Read a whole number under any of its field names and bind it to the symbol."""
