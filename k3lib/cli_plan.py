@@ -175,7 +175,7 @@ def as_text(plan: Plan, concurrency: int | None) -> str:
         low, high = (x.kv_tokens if x else 0 for x in (plan.caches_low, plan.caches_high))
         lines += ["", f"KV tokens as the engine prints them  {c.kv_tokens:,} ({low:,} to {high:,})",
                   f"requests of {plan.settings.max_model_len:,} tokens at once   {c.max_concurrency:.2f}",
-                  f"state slots {c.state_slots:,}; at most {c.max_running_requests:,} run; blocks of {c.block_tokens:,} "
+                  f"state slots {c.state_slots:,}; at most {c.max_running_requests:,} run; block of {c.block_tokens:,} "
                   f"tokens; longest request {c.max_context:,} tokens"]  # fmt: skip
         if concurrency is not None:
             enough = min(c.max_concurrency, c.max_running_requests) >= concurrency

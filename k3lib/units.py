@@ -35,6 +35,9 @@ UNITS: dict[str, Unit] = {
     **_scale("bytes", {"B": 1, "kB": KILO, "MB": MEGA, "GB": GIGA, "TB": TERA}),
     **_scale("bytes", {"KiB": KIBI, "MiB": MEBI, "GiB": GIBI, "TiB": TEBI}),
     **_scale("bytes per token", {"B/token": 1, "kB/token": KILO, "KiB/token": KIBI}),
+    **_scale("requests", {"requests": 1}),
+    **_scale("slots", {"slots": 1}),
+    **_scale("layouts", {"layouts": 1}),
     **_scale("bits per weight", {"bit/weight": 1}),
     **_scale(
         "parameters",

@@ -40,6 +40,14 @@ KEYS = {
     "article.int4.bytes": 1_400_000_000_000,
     "article.mxfp4.bytes": 1_487_500_000_000,
     "article.naive.routed_params": 5_445_481_660_416,
+    "k3.kv.bytes_per_token": 27_648,
+    "k3.state.bytes_per_sequence": 449_372_160,
+    "plan.main.fits": True,
+    "plan.main.block_tokens": 768,
+    "plan.h20x16-tp16ep16.fits": False,
+    "plan.h100x32-tp32.fits": False,
+    "plan.h200x8-tp8.fits": False,
+    "plan.h20x32-tp32ep32.fits": True,
     "cluster.memory_nominal": 3_072_000_000_000,
     "cluster.memory_shown": 32 * 97_871 * 2**20,
 }
@@ -64,6 +72,9 @@ def test_the_results_that_others_rely_on(book: Path) -> None:
         assert (
             results[f"model.{name}.weights.bytes"]["value"] == results[f"model.{name}.weights.published_bytes"]["value"]
         )
+    for name in ("main", "h20x32-tp32ep32"):
+        for part in ("weights_gib_per_card", "kv_tokens", "state_slots", "max_concurrency"):
+            assert f"plan.{name}.{part}" in results
     record = {"value", "unit", "grade", "low", "high", "equation", "inputs", "sources", "notebook"}
     for key, result in results.items():
         assert set(result) == record, key

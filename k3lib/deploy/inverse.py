@@ -48,12 +48,14 @@ def largest_context(plan: Plan, concurrency: int) -> int:
     if plan.caches is None or concurrency < 1:
         return 0
     caches = plan.caches
+    longest = plan.model.longest or math.inf
     if plan.engine.name == "sglang":
-        return caches.kv_tokens // concurrency if concurrency <= caches.max_running_requests else 0
+        tokens = caches.kv_tokens // concurrency if concurrency <= caches.max_running_requests else 0
+        return int(min(tokens, longest))
     block = caches.block_tokens * plan.layout.dcp
     blocks = caches.kv_tokens_physical // block
     states = _state_blocks(plan)
-    return max(0, blocks // concurrency - states) * block
+    return int(min(max(0, blocks // concurrency - states) * block, longest))
 
 
 def largest_concurrency(plan: Plan, context: int) -> int:

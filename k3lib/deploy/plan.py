@@ -115,7 +115,7 @@ def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, 
     capacity = capacity_bytes(cluster.device, hardware)
     chunk = settings.chunk_tokens or engine.whole("chunk_tokens")
     reserves = led.reserve_lines(engine, model, chunk, settings.graphs)
-    copied_mlps = engine.name == "vllm" and layout.ep > 1 and layout.dp > 1 and layout.tp > 1
+    copied_mlps = engine.name == "vllm" and layout.ep > 1 and layout.dp > 1 and layout.tp > 1 and layout.pp == 1
     runs = stages(engine, model, layout, settings.pp_partition)
     made = []
     for number, layers in enumerate(runs):

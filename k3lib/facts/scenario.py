@@ -22,6 +22,10 @@ class Scenario(BaseModel):
 
     cards: Annotated[int, Field(ge=1, le=4096, description="accelerator cards of the plan")]
     device: Annotated[str, Field(min_length=1, description="card, by its name in data/hardware.csv")]
+    cards_per_node: Annotated[int, Field(ge=1, le=4096, description="cards of one server")]
+    layout: Annotated[str, Field(min_length=1, description="parallel layout of the plan, as tp8,pp4")]
+    engine: Annotated[str, Field(pattern="^(vllm|sglang)$", description="engine of the plan: vllm or sglang")]
+    max_model_len: Annotated[int, Field(ge=1, le=2**24, description="longest request of the plan in tokens")]
     reference_models: Annotated[
         str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
     ]

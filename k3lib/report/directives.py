@@ -63,6 +63,9 @@ TOPICS = {
     "exercise": "Answers to exercises",
     "format": "Storage formats",
     "k3": "Kimi K3",
+    "layouts": "Layouts",
+    "logs": "Against the logs",
+    "plan": "Plans",
     "model": "Each reference model",
     "reference": "Reference models together",
 }
