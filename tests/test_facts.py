@@ -16,7 +16,7 @@ from k3lib import results as res
 from k3lib import units
 from k3lib.account import symbols as s
 from k3lib.errors import InputError, near
-from k3lib.facts import catalog
+from k3lib.facts import catalog, evidence
 from k3lib.facts.paths import DATA, SCENARIOS
 from k3lib.facts.scenario import Scenario, load_scenario
 
@@ -107,6 +107,7 @@ def test_every_table_loads_and_every_source_is_used() -> None:
     catalog.check_all()
     used = {i for rows in (catalog.checkpoints(), catalog.storage_facts(), catalog.inventory(),
                            catalog.devices().values(), catalog.article_figures().values(),
+                           evidence.memory_logs(), evidence.cases(),
                            *(rules.values() for rules in catalog.engine_rules().values()))
             for row in rows for i in row.named_sources}  # fmt: skip
     in_code = {"ocp_mx", "nvfp4_docs"}  # named by the notebooks for the format's definition
