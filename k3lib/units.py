@@ -38,6 +38,8 @@ UNITS: dict[str, Unit] = {
     **_scale("requests", {"requests": 1}),
     **_scale("slots", {"slots": 1}),
     **_scale("layouts", {"layouts": 1}),
+    **_scale("values", {"values": 1}),
+    **_scale("cases", {"cases": 1}),
     **_scale("bits per weight", {"bit/weight": 1}),
     **_scale(
         "parameters",

@@ -16,7 +16,7 @@ from k3lib import results as res
 from k3lib import units
 from k3lib.account import symbols as s
 from k3lib.errors import InputError, near
-from k3lib.facts import catalog, evidence
+from k3lib.facts import catalog, evidence, registry
 from k3lib.facts.paths import DATA, SCENARIOS
 from k3lib.facts.scenario import Scenario, load_scenario
 
@@ -104,7 +104,7 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) 
 
 
 def test_every_table_loads_and_every_source_is_used() -> None:
-    catalog.check_all()
+    registry.check_all()
     used = {i for rows in (catalog.checkpoints(), catalog.storage_facts(), catalog.inventory(),
                            catalog.devices().values(), catalog.article_figures().values(),
                            evidence.memory_logs(), evidence.cases(),

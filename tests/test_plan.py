@@ -155,9 +155,25 @@ def test_what_fits(cluster: str, layout: str, share: float, fits: bool) -> None:
 def test_a_refusal_names_the_line_that_broke_it() -> None:
     made = plan("4x8xh20-96", "tp16,dp2,ep32", chunk_tokens=16_384)
     assert not made.fits
-    assert "'activations' is the line" in made.reason or "'attention-residual rows' is the line" in made.reason
+    assert "'runtime and communicators' is the line that goes beyond" in made.reason
     assert made.caches is None
     assert largest_context(made, 1) == largest_concurrency(made, 8192) == 0
+
+
+def test_what_lies_beside_the_share_needs_room_too() -> None:
+    made = plan("2x8xh200", "tp16,ep16", utilisation=1.0)
+    assert not made.fits and "beside the engine's share" in made.reason
+
+
+def test_a_given_cache_size_must_fit_the_card() -> None:
+    assert plan("2x8xh200", "tp8,dp2", max_model_len=2048, kv_memory_gib=[160e6 / GIBI]).fits  # it ran
+    made = plan("2x8xh200", "tp8,pp2", kv_memory_gib=[100.0])
+    assert not made.fits and "needs at least" in made.reason
+
+
+def test_an_older_version_is_an_entry_of_its_own() -> None:
+    old = plan("2x8xh200", "tp16,ep16", "vllm-2026-07")
+    assert weights_gib(old) == pytest.approx([129.75], abs=0.005)
 
 
 @settings(max_examples=40, deadline=None)

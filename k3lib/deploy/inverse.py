@@ -27,7 +27,7 @@ def legal_layouts(model: Model, cards: int, engine_name: str) -> Iterator[Layout
             if tp * pp > cards or cards % (tp * pp):
                 continue
             for dp in SIZES:
-                for ep in sorted({1, tp * dp if engine_name == "vllm" else tp}):
+                for ep in sorted({1, tp * dp if engine.paged else tp}):
                     layout = Layout(tp=tp, pp=pp, ep=ep, dp=dp)
                     taken = engine.cards(layout)
                     if taken <= cards and cards % taken == 0 and not engine.check(model, layout):
@@ -49,7 +49,7 @@ def largest_context(plan: Plan, concurrency: int) -> int:
         return 0
     caches = plan.caches
     longest = plan.model.longest or math.inf
-    if plan.engine.name == "sglang":
+    if not plan.engine.paged:
         tokens = caches.kv_tokens // concurrency if concurrency <= caches.max_running_requests else 0
         return int(min(tokens, longest))
     block = caches.block_tokens * plan.layout.dcp
@@ -63,7 +63,7 @@ def largest_concurrency(plan: Plan, context: int) -> int:
     if plan.caches is None or context < 1:
         return 0
     caches = plan.caches
-    if plan.engine.name == "sglang":
+    if not plan.engine.paged:
         return min(caches.max_running_requests, caches.kv_tokens // context)
     block = caches.block_tokens * plan.layout.dcp
     return (caches.kv_tokens_physical // block) // (math.ceil(context / block) + _state_blocks(plan))
@@ -82,7 +82,7 @@ def best_state_ratio(plan: Plan, context: int) -> float:
 
     Slots per request times slot bytes, over context times token bytes: the pools then run out together.
     """
-    if plan.engine.name != "sglang" or plan.caches is None:
+    if plan.engine.paged or plan.caches is None:
         raise InputError("the ratio of two pools is a question for SGLang only")
     caches, ratio = plan.caches, plan.settings.state_ratio or plan.engine.rule("state_ratio").value
     if not caches.state_slots:
@@ -157,7 +157,7 @@ def sweep(model: Model, cluster: Cluster, engine_name: str, settings: Settings,
     for row, plan in zip(held, plans, strict=True):
         if plan.caches is None:
             continue
-        if engine_name == "sglang":
+        if not ENGINES[engine_name].paged:
             row[:] = np.minimum(plan.caches.kv_tokens // lengths, plan.caches.max_running_requests)
         else:
             block = plan.caches.block_tokens * plan.layout.dcp

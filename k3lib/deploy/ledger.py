@@ -107,8 +107,10 @@ def _unpadded_share(model: Model, split: Mapping[sp.Symbol, int], shares: int) -
 def reserve_lines(engine: Engine, model: Model, chunk_tokens: int, graphs: bool) -> list[Line]:
     """The lines that are not weights and not caches: runtime, activations, residual rows, graphs, workspace."""
     lines = []
-    runtime = engine.in_bytes("runtime_bytes")
-    lines.append(Line("runtime and communicators", *runtime, engine.rule("runtime_bytes").grade,
+    beyond = max(0, chunk_tokens - engine.whole("runtime_chunk_tokens"))
+    growth = engine.in_bytes("runtime_bytes_per_token")
+    value, low, high = (b + beyond * t for b, t in zip(engine.in_bytes("runtime_bytes"), growth, strict=True))
+    lines.append(Line("runtime and communicators", value, low, high, engine.rule("runtime_bytes").grade,
                       "context, buffers and allocator, from start-up logs"))  # fmt: skip
     base, per_token = engine.in_bytes("activation_bytes"), engine.in_bytes("activation_bytes_per_token")
     value, low, high = (b + chunk_tokens * t for b, t in zip(base, per_token, strict=True))

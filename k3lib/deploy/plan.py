@@ -15,7 +15,7 @@ from k3lib.facts.catalog import devices
 from k3lib.models.model import Model
 from k3lib.units import GIBI, convert
 
-ENGINES: dict[str, Engine] = {"vllm": vllm.ENGINE, "sglang": sglang.ENGINE}
+ENGINES: dict[str, Engine] = {e.name: e for e in (vllm.ENGINE, vllm.FIRST_IMAGE, sglang.ENGINE)}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, 
     capacity = capacity_bytes(cluster.device, hardware)
     chunk = settings.chunk_tokens or engine.whole("chunk_tokens")
     reserves = led.reserve_lines(engine, model, chunk, settings.graphs)
-    copied_mlps = engine.name == "vllm" and layout.ep > 1 and layout.dp > 1 and layout.tp > 1 and layout.pp == 1
+    copied_mlps = engine.paged and layout.ep > 1 and layout.dp > 1 and layout.tp > 1 and layout.pp == 1
     runs = stages(engine, model, layout, settings.pp_partition)
     made = []
     for number, layers in enumerate(runs):
@@ -193,6 +193,15 @@ def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings,
                 break
         return (f"{name} does not fit: '{broke}' is the line that goes beyond {offered} on a card of stage "
                 f"{stage.number}; {-stage.free[0] / GIBI:.1f} GiB are missing")  # fmt: skip
+    least = sum(line.low for line in stage.lines) + (stage.free[0] if settings.kv_memory_bytes else 0)
+    if settings.kv_memory_bytes and least > capacity:
+        return (f"{name} does not fit: with {stage.free[0] / GIBI:.1f} GiB for caches a card of stage {stage.number} "
+                f"needs at least {least / GIBI:.1f} GiB of {capacity / GIBI:.1f} GiB")  # fmt: skip
+    beside, left = sum(line.low for line in stage.lines if line.outside), capacity * (1 - utilisation)
+    if not settings.kv_memory_bytes and beside > left:
+        names = " and ".join(f"'{line.name}'" for line in stage.lines if line.outside)
+        return (f"{name} does not fit: {names} need at least {beside / GIBI:.1f} GiB beside the engine's share, which "
+                f"leaves {left / GIBI:.1f} GiB; lower the share")  # fmt: skip
     if caches is None or caches.max_concurrency < 1:
         got = f"the longest request that fits has {caches.max_context:,} tokens" if caches else "no block fits"
         return (f"{name} does not fit: {stage.free[0] / GIBI:.2f} GiB a card of stage {stage.number} are left for "
@@ -213,7 +222,7 @@ def _caches(model: Model, layout: Layout, engine: Engine, settings: Settings, ma
     values = led.engine_values(engine, model, layout, cache, state)
     token, kept = led.token_bytes(model, values), led.state_bytes(model, values)
     free = [stage.free[at] for stage in made]
-    if engine.name == "vllm":
+    if engine.paged:
         return _paged(model, layout, engine, settings, made, free, token, kept)
     return _pooled(model, layout, engine, settings, made, free, token, kept)
 

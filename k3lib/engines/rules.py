@@ -30,7 +30,8 @@ class Engine:
 
     expert_groups: how the cards share experts, as (cards that share the set, cards that share each one's width).
     check: reasons why a layout cannot be, empty where it can. activations_outside: whether working memory comes out of
-    what the engine leaves free, not out of its own share.
+    what the engine leaves free, not out of its own share. paged: whether states and tokens share one pool of blocks.
+    base: the engine whose rules hold where this version has none of its own.
     """
 
     name: str
@@ -41,10 +42,12 @@ class Engine:
     cards: Callable[[Layout], int]
     check: Callable[[Model, Layout], list[str]]
     activations_outside: bool = False
+    paged: bool = True
+    base: str | None = None
 
     def rule(self, name: str) -> EngineRule:
         """A rule by name. Raises InputError with the near name."""
-        rules = engine_rules()[self.name]
+        rules = {**engine_rules().get(self.base or "", {}), **engine_rules()[self.name]}
         if name not in rules:
             raise InputError(f"data/engines.csv has no rule '{name}' for {self.name}. {near(name, rules)}")
         return rules[name]
@@ -77,14 +80,16 @@ def rank_width(engine: Engine, width: int, layout: Layout) -> int:
     """Columns of an expert that one card holds, padded as the engine does.
 
     Without expert parallelism the tensor-parallel share is raised to a floor first, then to a multiple of what the
-    kernel takes; with it every card holds whole experts.
+    kernel takes; with it every card holds whole experts, which an older version raised all the same.
     """
     _, shares = engine.expert_groups(layout)
+    floor = engine.whole("width_floor")
     if shares == 1:
-        return width
+        raised = engine.whole("floor_under_ep") and width / layout.tp < floor
+        return floor * layout.tp if raised else width
     share = math.ceil(width / shares)
-    if width / layout.tp < engine.whole("width_floor"):
-        share = max(share, engine.whole("width_floor"))
+    if width / layout.tp < floor:
+        share = max(share, floor)
     multiple = engine.whole("kernel_width_multiple")
     return math.ceil(share / multiple) * multiple
 

@@ -50,6 +50,7 @@ ENGINE = Engine(
     cards=lambda layout: layout.tp * layout.pp,
     check=_check,
     activations_outside=True,
+    paged=False,
 )
 
 

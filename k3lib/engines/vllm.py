@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 from k3lib.account import symbols as s
 from k3lib.engines.layout import Layout
@@ -52,16 +52,8 @@ ENGINE = Engine(
 )
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """block_tokens: tokens of a block. page_bytes: one block of one layer. state_groups: groups of layers that keep a
-    state, each of which takes blocks of its own. layers_of: largest group of each stage.
-    """
-
-    block_tokens: int
-    page_bytes: int
-    state_groups: int
-    layers_of: tuple[int, ...]
+# The image of the first days of Kimi K3; most logs are its.
+FIRST_IMAGE = replace(ENGINE, name="vllm-2026-07", version="2026-07", base="vllm")
 
 
 def block_length(token_bytes: int, state_bytes: int, multiple: int, plain: int) -> int:

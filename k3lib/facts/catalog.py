@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -155,7 +155,7 @@ def sources(data: Path = DATA) -> dict[str, Source]:
     return {row.source_id: row for row in load_rows(data / "sources.csv", Source, ["source_id"])}
 
 
-def _checked(path: Path, rows: Iterable[T], known: Iterable[str]) -> tuple[T, ...]:
+def checked(path: Path, rows: Iterable[T], known: Iterable[str]) -> tuple[T, ...]:
     ids = set(known)
     rows = tuple(rows)
     for row in rows:
@@ -172,28 +172,28 @@ def _checked(path: Path, rows: Iterable[T], known: Iterable[str]) -> tuple[T, ..
 def checkpoints(data: Path = DATA) -> tuple[Checkpoint, ...]:
     """The known models, in the order of the table."""
     path = data / "models" / "checkpoints.csv"
-    return _checked(path, load_rows(path, Checkpoint, ["model_id"]), sources(data))
+    return checked(path, load_rows(path, Checkpoint, ["model_id"]), sources(data))
 
 
 @lru_cache(maxsize=8)
 def storage_facts(data: Path = DATA) -> tuple[StorageFact, ...]:
     """What configurations do not tell about how weights are stored."""
     path = data / "models" / "storage.csv"
-    return _checked(path, load_rows(path, StorageFact, ["scope", "item"]), sources(data))
+    return checked(path, load_rows(path, StorageFact, ["scope", "item"]), sources(data))
 
 
 @lru_cache(maxsize=8)
 def inventory(data: Path = DATA) -> tuple[InventoryRow, ...]:
     """The 60 tensor patterns of the released Kimi K3."""
     path = data / "models" / "kimi-k3.tensors.csv"
-    return _checked(path, load_rows(path, InventoryRow, ["group", "pattern"]), sources(data))
+    return checked(path, load_rows(path, InventoryRow, ["group", "pattern"]), sources(data))
 
 
 @lru_cache(maxsize=8)
 def devices(data: Path = DATA) -> dict[tuple[str, str], DeviceFact]:
     """Device facts by (device, quantity)."""
     path = data / "hardware.csv"
-    rows = _checked(path, load_rows(path, DeviceFact, ["device", "quantity"]), sources(data))
+    rows = checked(path, load_rows(path, DeviceFact, ["device", "quantity"]), sources(data))
     return {(row.device, row.quantity): row for row in rows}
 
 
@@ -208,7 +208,7 @@ def engine_rules(data: Path = DATA) -> dict[str, dict[str, EngineRule]]:
     """Rules by engine and name."""
     path = data / "engines.csv"
     table: dict[str, dict[str, EngineRule]] = {}
-    for row in _checked(path, load_rows(path, EngineRule, ["engine", "version", "rule"]), sources(data)):
+    for row in checked(path, load_rows(path, EngineRule, ["engine", "version", "rule"]), sources(data)):
         table.setdefault(row.engine, {})[row.rule] = row
     return table
 
@@ -217,7 +217,7 @@ def engine_rules(data: Path = DATA) -> dict[str, dict[str, EngineRule]]:
 def article_figures(data: Path = DATA) -> dict[str, ArticleFigure]:
     """The articles' numbers by 'claim_id.quantity'."""
     path = data / "claims.csv"
-    rows = _checked(path, load_rows(path, ArticleFigure, ["claim_id", "quantity"]), sources(data))
+    rows = checked(path, load_rows(path, ArticleFigure, ["claim_id", "quantity"]), sources(data))
     return {f"{row.claim_id}.{row.quantity}": row for row in rows}
 
 
@@ -241,22 +241,3 @@ def model_names(data: Path = DATA) -> dict[str, Checkpoint]:
             if names.setdefault(name.lower(), row) is not row:
                 raise InputError(f"data/models/checkpoints.csv: the name '{name}' belongs to two models")
     return names
-
-
-# Every table of the project: what a row of it is, and how it is loaded.
-TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
-    "sources.csv": ("where facts come from", lambda: sources().values()),
-    "hardware.csv": ("a property of an accelerator card", lambda: devices().values()),
-    "engines.csv": ("a number by which an engine splits, pads or reserves", lambda: engine_rules().values()),
-    "claims.csv": ("a figure that one of the two articles states, to be checked", lambda: article_figures().values()),
-    "models/checkpoints.csv": ("a model with public weights and its published size", checkpoints),
-    "models/storage.csv": ("how weights are stored where the configuration does not tell", storage_facts),
-    "models/kimi-k3.tensors.csv": ("a tensor pattern of the released Kimi K3", inventory),
-}
-
-
-def check_all() -> None:
-    """Load every table once. Raises InputError for the first bad row."""
-    for _, load in TABLES.values():
-        load()
-    model_names()

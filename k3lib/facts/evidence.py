@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from k3lib.facts.catalog import AsOf, Measure, Sourced, _checked, sources
+from k3lib.facts.catalog import AsOf, Measure, Sourced, checked, sources
 from k3lib.facts.paths import DATA
 from k3lib.facts.tables import Grade, Identifier, NonNegative, OptionalCount, OptionalNumber, Text, UnitName, load_rows
 
@@ -99,11 +99,11 @@ class Case(SetUp):
 def memory_logs(data: Path = DATA) -> tuple[MemoryLog, ...]:
     """What engines printed, in the order of the table."""
     path = data / "memory_logs.csv"
-    return _checked(path, load_rows(path, MemoryLog, ["log_id", "quantity", "stage"]), sources(data))
+    return checked(path, load_rows(path, MemoryLog, ["log_id", "quantity", "stage"]), sources(data))
 
 
 @lru_cache(maxsize=8)
 def cases(data: Path = DATA) -> tuple[Case, ...]:
     """What users met, in the order of the table."""
     path = data / "cases.csv"
-    return _checked(path, load_rows(path, Case, ["case_id", "quantity", "layout"]), sources(data))
+    return checked(path, load_rows(path, Case, ["case_id", "quantity", "layout"]), sources(data))

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.facts import catalog
+from k3lib.facts import registry
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
@@ -61,7 +61,7 @@ def build(
     out = (out or ROOT / "_build").absolute()
     scenario = load_scenario(scenario_name, overrides)
     jobs = plan(scenario)
-    catalog.check_all()
+    registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
         with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr) as bar:

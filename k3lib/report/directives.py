@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from k3lib import results as res
 from k3lib.account.symbols import REGISTRY
-from k3lib.facts import catalog
+from k3lib.facts import catalog, registry
 from k3lib.report import notebooks, trail
 from k3lib.units import unit
 
@@ -170,7 +170,7 @@ class FactTables(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         rows: list[list[nodes.Node | str]] = []
-        for name, (what, load) in catalog.TABLES.items():
+        for name, (what, load) in registry.TABLES.items():
             count = len(tuple(load()))
             number = nodes.paragraph(text=f"{count:,}", classes=["k3-right"])
             rows.append([_paragraph(nodes.literal(text=f"data/{name}")), what, number])

@@ -1,0 +1,27 @@
+"""All tables of the project in one place, to be listed and to be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from k3lib.facts import catalog, evidence
+
+# Every table of the project: what a row of it is, and how it is loaded.
+TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
+    "sources.csv": ("where facts come from", lambda: catalog.sources().values()),
+    "hardware.csv": ("a property of an accelerator card", lambda: catalog.devices().values()),
+    "engines.csv": ("a number by which an engine splits, pads or reserves", lambda: catalog.engine_rules().values()),
+    "memory_logs.csv": ("a value that an engine printed at start-up", evidence.memory_logs),
+    "cases.csv": ("a memory outcome that a user met", evidence.cases),
+    "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
+    "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
+    "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),
+    "models/kimi-k3.tensors.csv": ("a tensor pattern of the released Kimi K3", catalog.inventory),
+}
+
+
+def check_all() -> None:
+    """Load every table once. Raises InputError for the first bad row."""
+    for _, load in TABLES.values():
+        load()
+    catalog.model_names()
