@@ -15,6 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from k3lib.account import tensors
+from k3lib.deploy.inverse import sweep
+from k3lib.deploy.plan import Settings
+from k3lib.engines.layout import parse_cluster
 from k3lib.evaluate import arrays
 from k3lib.models.model import load_model
 
@@ -56,12 +59,25 @@ def account_on_a_million_points() -> Callable[[], None]:
     return run
 
 
+def ledgers_of_64_cards() -> None:
+    """The ledgers of all legal layouts of 64 cards, and what each holds of a thousand workloads, in one call."""
+    sweep(
+        load_model("kimi-k3"),
+        parse_cluster("8x8xh20-96"),
+        "vllm",
+        Settings(),
+        np.linspace(1_000, 1_000_000, 1_000).astype(int),
+    )
+
+
 def main() -> None:
     """Measure and print."""
     jobs: dict[str, Callable[[], None]] = {
         "k3 --help": command("--help"),
         "k3 weights kimi-k3": command("weights", "kimi-k3"),
         f"weight account on {POINTS:,} points": account_on_a_million_points(),
+        "k3 plan on 4x8xh20-96": command("plan", "--cluster", "4x8xh20-96", "--layout", "tp8,pp4"),
+        "layouts of 64 cards x 1,000 workloads": ledgers_of_64_cards,
         "k3 build, nothing kept": rebuild,
     }
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {RUNS} runs each\n")

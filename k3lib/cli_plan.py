@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="requests that may run at once")  # fmt: skip
     add("--max-num-batched-tokens", "--chunked-prefill-size", type=int, default=None, metavar="TOKENS", dest="chunk",
         help="tokens of a prefill pass")  # fmt: skip
-    add("--kv-cache-dtype", default="auto", help="auto, bf16 or fp8")
+    add("--kv-cache-dtype", default="auto", help="auto, bf16, fp8 or fp8_ds_mla")
     add("--mamba-ssm-dtype", default="float32", help="float32 or bfloat16")
     add("--enable-prefix-caching", action="store_true", help="keep prefixes, at the price of more state")
     add("--enforce-eager", action="store_true", help="no captured graphs")
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="radix_off, no_buffer, extra_buffer or extra_buffer_lazy")  # fmt: skip
     add("--kv-memory-gib", default=None, metavar="GIB[,GIB...]",
         help="memory for caches as a log printed it, one value or one a stage")  # fmt: skip
+    add("--draft-tokens", type=int, default=0, metavar="N", help="tokens that a draft model proposes at a time")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         utilisation=args.share, max_model_len=_length(args), max_num_seqs=args.max_num_seqs, chunk_tokens=args.chunk,
         cache_dtype=args.kv_cache_dtype, state_dtype=args.mamba_ssm_dtype, prefix_caching=args.enable_prefix_caching,
         graphs=not args.enforce_eager, state_ratio=args.mamba_full_memory_ratio,
-        cache_strategy=args.mamba_radix_cache_strategy,
+        cache_strategy=args.mamba_radix_cache_strategy, draft_tokens=args.draft_tokens,
         pp_partition=tuple(_whole("--pp-partition", x) for x in _numbers("--pp-partition", args.pp_partition)) or None,
         kv_memory_bytes=tuple(x * GIBI for x in memory) or None,
     )  # fmt: skip
@@ -135,7 +136,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
                  "grade": line.grade}
                 for line in stage.lines
             ],
-            "total_gib": sum(line.bytes for line in stage.lines) / GIBI,
+            "total_gib": sum(line.bytes for line in stage.lines if not line.passing) / GIBI,
             "free_gib": stage.free[0] / GIBI,
         }
         for stage in plan.stages
@@ -162,14 +163,14 @@ def as_text(plan: Plan, concurrency: int | None) -> str:
     lines.append(f"{'':<34}{'GiB':>9}{'GB':>9}   {'range, GiB':<15} grade")
     for line in stage.lines:
         spread = f"{line.low / GIBI:.2f} to {line.high / GIBI:.2f}" if line.low != line.high else ""
-        mark = " *" if line.outside else ""
+        mark = " *" if line.outside else " **" if line.passing else ""
         lines.append(f"{line.name + mark:<34}{line.gib:>9.2f}{line.bytes / GIGA:>9.2f}   {spread:<15} {line.grade}")
     share = plan.capacity * plan.utilisation
     lines.append(f"{'left for caches':<34}{stage.free[0] / GIBI:>9.2f}{stage.free[0] / GIGA:>9.2f}   "
                  f"{stage.free[1] / GIBI:.2f} to {stage.free[2] / GIBI:.2f}")  # fmt: skip
     lines.append(f"{'managed share of the card':<34}{share / GIBI:>9.2f}{share / GIGA:>9.2f}   "
                  f"{plan.capacity / GIBI:.2f} GiB x {plan.utilisation:g}")  # fmt: skip
-    lines.append("* beside the share that the engine manages")
+    lines.append("* beside the share that the engine manages; ** only while the weights load")
     if plan.caches:
         c = plan.caches
         low, high = (x.kv_tokens if x else 0 for x in (plan.caches_low, plan.caches_high))
@@ -180,5 +181,10 @@ def as_text(plan: Plan, concurrency: int | None) -> str:
         if concurrency is not None:
             enough = min(c.max_concurrency, c.max_running_requests) >= concurrency
             lines.append(f"{concurrency:,} requests at once: {'yes' if enough else 'no, the rest would wait'}")
+    if not plan.fits:
+        from k3lib.deploy.inverse import cuts
+
+        helpful = [cut for cut in cuts(plan) if cut.fits][:3]
+        lines += ["", "what would make it fit: " + ("; ".join(cut.what for cut in helpful) or "no single setting")]
     lines += ["", ("fits: " if plan.fits else "") + plan.reason]
     return "\n".join(lines)

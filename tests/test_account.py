@@ -196,8 +196,14 @@ def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
         used |= {str(x) for x in expression.free_symbols}
     used |= {str(x) for t in load_model("kimi-k3").tensors for x in t.used.free_symbols}
     laid = [sharding.weight_bytes(a, way) for a in K3.arrays for way in ("split", "experts")]
-    laid += [sharding.projection_padding_bytes(), sharding.residual_bytes(), sharding.gqa_token_bytes(),
-             sharding.block_bytes(sharding.mla_token_bytes()), sharding.context_share(s.hidden)]  # fmt: skip
+    laid += [
+        sharding.projection_padding_bytes(),
+        sharding.residual_bytes(),
+        sharding.gqa_token_bytes(),
+        sharding.block_bytes(sharding.mla_token_bytes()),
+        sharding.context_share(s.hidden),
+    ]
+    laid += [sharding.index_token_bytes(), sharding.packed_token_bytes()]  # fmt: skip
     used |= {str(x) for expression in laid for x in expression.free_symbols}
     assert used == set(s.REGISTRY)
 

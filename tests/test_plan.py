@@ -160,6 +160,26 @@ def test_a_refusal_names_the_line_that_broke_it() -> None:
     assert largest_context(made, 1) == largest_concurrency(made, 8192) == 0
 
 
+def test_the_packed_row_has_656_bytes() -> None:
+    wide, packed = (plan("4x8xh20-96", "tp8,pp4", cache_dtype=dtype).caches for dtype in ("auto", "fp8_ds_mla"))
+    assert wide and packed
+    assert (wide.block_tokens, packed.block_tokens) == (768, 128 * -(-814_080 // (128 * 656)))
+
+
+def test_a_repack_needs_a_second_copy_of_one_layer() -> None:
+    line = next(line for line in plan("1x8xb300", "tp8").stages[0].lines if line.passing)
+    assert line.bytes == pytest.approx(1.233e9, rel=1e-3)
+
+
+def test_a_draft_model_takes_slots_and_cache() -> None:
+    without, with_draft = (plan("1x8xb300", "tp8", "sglang", draft_tokens=n).caches for n in (0, 8))
+    assert without and with_draft
+    assert with_draft.max_running_requests == with_draft.state_slots // (5 + 8)
+    assert with_draft.kv_tokens < without.kv_tokens
+    with pytest.raises(InputError, match="pipeline stages"):
+        plan("4x8xh20-96", "tp8,pp4", draft_tokens=8)
+
+
 def test_what_lies_beside_the_share_needs_room_too() -> None:
     made = plan("2x8xh200", "tp16,ep16", utilisation=1.0)
     assert not made.fits and "beside the engine's share" in made.reason

@@ -5,6 +5,8 @@ A stage is a run of layers on one group of cards; its layer counts take the plac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sympy as sp
 
 from k3lib.account import symbols as s
@@ -31,6 +33,15 @@ def weight_bytes(array: Stored, way: str) -> sp.Expr:
     raise ValueError(f"'{way}' is no way to lay a weight: {COPIED}, {SPLIT} or {EXPERTS}")
 
 
+def repack_bytes(routed: Iterable[Stored]) -> sp.Expr:
+    """Payload of the gate and up matrices of a stage's experts on one card: what a repack copies, layer by layer.
+
+    Unit: B. Source: vllm_033, prepare_moe_mxfp4_layer_for_marlin.
+    """
+    first = [a for a in routed if ".w2." not in a.name and "down_proj" not in a.name]
+    return sp.Add(*(weight_bytes(a, EXPERTS) for a in first))
+
+
 def projection_padding_bytes() -> sp.Expr:
     """Rows of zeros behind the fused projection of every KDA layer of a stage. Unit: B."""
     return s.layers_kda * s.projection_padding * s.hidden * BF16_BYTES
@@ -47,6 +58,15 @@ def mla_token_bytes() -> sp.Expr:
     Unit: B/token.
     """
     return (s.latent_kv + s.rope) * s.cache_bytes
+
+
+# Values that share a scale in the packed row, and the bytes of one scale. Source: FlashMLA's row of 656 bytes.
+PACKED_GROUP, PACKED_SCALE_BYTES = 128, 4
+
+
+def packed_token_bytes() -> sp.Expr:
+    """Bytes of one token in one MLA layer as a packed row: FP8 latent, F32 scales, BF16 key. Unit: B/token."""
+    return s.latent_kv + s.latent_kv / PACKED_GROUP * PACKED_SCALE_BYTES + s.rope * BF16_BYTES
 
 
 def index_token_bytes() -> sp.Expr:

@@ -24,7 +24,7 @@ TOLERANCE = {"GiB": PRINTED_GIB, "1": PRINTED_RATIO}
 
 _SETTERS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("utilisation", "state_ratio"), float),
-    **dict.fromkeys(("max_model_len", "max_num_seqs", "chunk_tokens"), int),
+    **dict.fromkeys(("max_model_len", "max_num_seqs", "chunk_tokens", "draft_tokens"), int),
     **dict.fromkeys(("cache_dtype", "state_dtype", "cache_strategy"), str),
     **dict.fromkeys(("prefix_caching", "graphs"), lambda text: text == "true"),
     "pp_partition": lambda text: tuple(map(int, text.split(","))),

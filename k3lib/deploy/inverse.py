@@ -74,7 +74,7 @@ def _state_blocks(plan: Plan) -> int:
     groups, _ = vllm.layer_groups(
         plan.model.mixers, [stage.layers for stage in plan.stages], plan.engine.rule("group_slack").value
     )
-    return vllm.blocks_of_request(0, 1, 1, groups, plan.settings.prefix_caching)
+    return vllm.blocks_of_request(0, 1, 1, groups, plan.settings.prefix_caching, plan.settings.draft_tokens)
 
 
 def best_state_ratio(plan: Plan, context: int) -> float:

@@ -25,7 +25,7 @@ ROUTED, SCALES = "routed", "routed" + SCALE_GROUP_SUFFIX
 class Line:
     """name: what the bytes are. bytes, low, high: on one card of the stage. expression: how they follow, where they do.
 
-    outside: beside the share of the card that the engine manages.
+    outside: beside the share of the card that the engine manages. passing: only while the weights load.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Line:
     why: str
     expression: sp.Expr | None = None
     outside: bool = False
+    passing: bool = False
 
     @property
     def gib(self) -> float:
@@ -91,6 +92,12 @@ def weight_lines(engine: Engine, model: Model, layout: Layout, layers: range, pl
             "rows that fill up the fused KDA projection",
             sharding.projection_padding_bytes(),
         )
+    if routed:
+        peak = sharding.repack_bytes(routed)
+        size = float(exact(peak, values)) / values[s.layers_moe]
+        lines.append(Line("load-time peak", size, size, size, "derived",
+                          "a second copy of one layer's gate and up matrices while they are repacked",
+                          peak / s.layers_moe, passing=True))  # fmt: skip
     return lines
 
 
@@ -144,8 +151,13 @@ def residual_rows(model: Model) -> int:
     return -(-len(model.mixers) // model.residual_block) + RUNNING_ROWS
 
 
-def token_bytes(model: Model, values: Mapping[sp.Symbol, int]) -> int:
-    """Bytes of one token in one layer that caches tokens, on one card; 0 for a model without such layers."""
+def token_bytes(model: Model, values: Mapping[sp.Symbol, int], packed: bool = False) -> int:
+    """Bytes of one token in one layer that caches tokens, on one card; 0 for a model without such layers.
+
+    packed: MLA's row as FP8 with its scales and a BF16 key.
+    """
+    if s.layers_mla in model.values and packed:
+        return round(float(exact(sharding.packed_token_bytes(), values)))
     if s.layers_mla in model.values:
         indexed = sharding.index_token_bytes() if s.layers_index in model.values else sp.Integer(0)
         return round(float(exact(sharding.mla_token_bytes() + indexed, values)))
@@ -163,7 +175,15 @@ def state_bytes(model: Model, values: Mapping[sp.Symbol, int]) -> int:
     return 0
 
 
-CACHE_DTYPES = {"auto": "BF16", "bf16": "BF16", "bfloat16": "BF16", "fp8": "F8_E4M3", "fp8_e4m3": "F8_E4M3"}
+PACKED = "fp8_ds_mla"
+CACHE_DTYPES = {
+    PACKED: "F8_E4M3",
+    "auto": "BF16",
+    "bf16": "BF16",
+    "bfloat16": "BF16",
+    "fp8": "F8_E4M3",
+    "fp8_e4m3": "F8_E4M3",
+}
 STATE_DTYPES = {"float32": "F32", "bfloat16": "BF16"}
 
 

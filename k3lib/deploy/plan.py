@@ -23,8 +23,8 @@ class Settings:
     """What an operator sets; None is the engine's default.
 
     utilisation: share of a card that the engine manages. max_model_len: longest request. chunk_tokens: tokens of a
-    prefill pass. cache_dtype, state_dtype: as the engines name them. kv_memory_bytes: memory for caches, one value a
-    stage or one for all, in place of what the ledger leaves.
+    prefill pass. draft_tokens: tokens that a draft model proposes at a time. cache_dtype, state_dtype: as the engines
+    name them. kv_memory_bytes: memory for caches, one value a stage or one for all, in place of what the ledger leaves.
     """
 
     utilisation: float | None = None
@@ -37,6 +37,7 @@ class Settings:
     graphs: bool = True
     state_ratio: float | None = None
     cache_strategy: str = "extra_buffer"
+    draft_tokens: int = 0
     pp_partition: tuple[int, ...] | None = None
     kv_memory_bytes: tuple[float, ...] | None = None
 
@@ -143,6 +144,12 @@ def _check(model: Model, cluster: Cluster, layout: Layout, engine: Engine, setti
                         ("--max-num-batched-tokens", settings.chunk_tokens or 1)):  # fmt: skip
         if value < 1:
             raise InputError(f"{name} {value}: must be at least 1")
+    if settings.draft_tokens < 0:
+        raise InputError(f"--draft-tokens {settings.draft_tokens}: must be at least 0")
+    if settings.draft_tokens and layout.pp > 1:
+        raise InputError(
+            f"--draft-tokens {settings.draft_tokens}: neither engine runs a draft model with pipeline stages"
+        )
     _known("--kv-cache-dtype", settings.cache_dtype, led.CACHE_DTYPES)
     _known("--mamba-ssm-dtype", settings.state_dtype, led.STATE_DTYPES)
 
@@ -153,9 +160,10 @@ def _known(flag: str, value: str, names: Mapping[str, str]) -> None:
 
 
 def _stage(number: int, layers: range, weights: list[led.Line], reserves: list[led.Line], budget: float) -> Stage:
-    inside = [line for line in (*weights, *reserves) if not line.outside]
+    inside = [line for line in (*weights, *reserves) if not (line.outside or line.passing)]
     used, low, high = (sum(getattr(line, name) for line in inside) for name in ("bytes", "low", "high"))
-    return Stage(number, layers, (*weights, *reserves), sum(line.bytes for line in weights),
+    held = sum(line.bytes for line in weights if not line.passing)
+    return Stage(number, layers, (*weights, *reserves), held,
                  (budget - used, budget - high, budget - low))  # fmt: skip
 
 
@@ -184,16 +192,22 @@ def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings,
     if stage.weights > capacity * utilisation:
         return (f"{name} does not fit: weights need {stage.weights / GIBI:.1f} GiB on a card of stage {stage.number}, "
                 f"a card offers {offered}")  # fmt: skip
+    peak = next((line.bytes for line in stage.lines if line.passing), 0.0)
+    if stage.weights + peak > capacity:
+        return (f"{name} does not fit: while the weights load a card of stage {stage.number} needs "
+                f"{(stage.weights + peak) / GIBI:.1f} GiB of {capacity / GIBI:.1f} GiB")  # fmt: skip
     if stage.free[0] <= 0:
         broke, total = "", 0.0
         for line in stage.lines:
-            total += 0 if line.outside else line.bytes
+            total += 0 if line.outside or line.passing else line.bytes
             if total > capacity * utilisation:
                 broke = line.name
                 break
         return (f"{name} does not fit: '{broke}' is the line that goes beyond {offered} on a card of stage "
                 f"{stage.number}; {-stage.free[0] / GIBI:.1f} GiB are missing")  # fmt: skip
-    least = sum(line.low for line in stage.lines) + (stage.free[0] if settings.kv_memory_bytes else 0)
+    least = sum(line.low for line in stage.lines if not line.passing) + (
+        stage.free[0] if settings.kv_memory_bytes else 0
+    )
     if settings.kv_memory_bytes and least > capacity:
         return (f"{name} does not fit: with {stage.free[0] / GIBI:.1f} GiB for caches a card of stage {stage.number} "
                 f"needs at least {least / GIBI:.1f} GiB of {capacity / GIBI:.1f} GiB")  # fmt: skip
@@ -220,7 +234,8 @@ def _caches(model: Model, layout: Layout, engine: Engine, settings: Settings, ma
         return None
     cache, state = led.CACHE_DTYPES[settings.cache_dtype], led.STATE_DTYPES[settings.state_dtype]
     values = led.engine_values(engine, model, layout, cache, state)
-    token, kept = led.token_bytes(model, values), led.state_bytes(model, values)
+    packed = settings.cache_dtype == led.PACKED
+    token, kept = led.token_bytes(model, values, packed), led.state_bytes(model, values)
     free = [stage.free[at] for stage in made]
     if engine.paged:
         return _paged(model, layout, engine, settings, made, free, token, kept)
@@ -235,8 +250,10 @@ def _paged(model: Model, layout: Layout, engine: Engine, settings: Settings, mad
     groups, largest = vllm.layer_groups(model.mixers, [st.layers for st in made], engine.rule("group_slack").value)
     page = length * token
     blocks = min(math.floor(f / (page * n)) for f, n in zip(free, largest, strict=True) if n)
-    each = vllm.blocks_of_request(settings.max_model_len, length, layout.dcp, groups, settings.prefix_caching)
-    states = vllm.blocks_of_request(0, length, layout.dcp, groups, settings.prefix_caching)
+    each = vllm.blocks_of_request(
+        settings.max_model_len, length, layout.dcp, groups, settings.prefix_caching, settings.draft_tokens
+    )
+    states = vllm.blocks_of_request(0, length, layout.dcp, groups, settings.prefix_caching, settings.draft_tokens)
     concurrency = blocks / each
     longest = max(0, blocks - 1 - states) * length * layout.dcp  # one block is kept empty
     longest = min(longest, model.longest or longest)
@@ -264,7 +281,8 @@ def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, ma
     for stage, left in zip(made, free, strict=True):
         mixers = [model.mixers[i] for i in stage.layers]
         states = sum(m in ("kda", "gdn") for m in mixers) * kept
-        cell = (len(mixers) - sum(m in ("kda", "gdn") for m in mixers)) * token
+        draft = engine.in_bytes("draft_bytes_per_token")[0] if settings.draft_tokens else 0.0
+        cell = draft + (len(mixers) - sum(m in ("kda", "gdn") for m in mixers)) * token
         for_states = left * ratio / (1 + ratio) if states else 0.0
         if states:
             slots = min(slots, math.floor(for_states / states) - 1)  # one slot beyond those that requests use
@@ -272,7 +290,7 @@ def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, ma
             tokens = min(tokens, (math.floor((left - for_states) / cell) - page) // page * page)
     if tokens < 1 or slots < 1:
         return None
-    per_request = sglang.slots_per_request(settings.cache_strategy, layout.pp > 1)
+    per_request = sglang.slots_per_request(settings.cache_strategy, layout.pp > 1) + settings.draft_tokens
     running = math.floor(slots / per_request) if math.isfinite(slots) else settings.max_num_seqs
     tokens = int(tokens)
     return Caches(

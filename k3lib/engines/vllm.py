@@ -81,9 +81,12 @@ def layer_groups(mixers: tuple[str, ...], stage_layers: list[range], slack: floa
     return states, tuple(max(sum(layer in stage for layer in group) for group in groups) for stage in stage_layers)
 
 
-def blocks_of_request(tokens: int, block_tokens: int, dcp: int, state_groups: int, prefix_caching: bool) -> int:
-    """Blocks that one request of `tokens` takes: its tokens', and for each state group one, or two with prefix caching.
+def blocks_of_request(
+    tokens: int, block_tokens: int, dcp: int, state_groups: int, prefix_caching: bool, drafts: int = 0
+) -> int:
+    """Blocks that one request of `tokens` takes: its tokens', and for each state group one, or with prefix caching two
+    and one more for each draft token.
 
     Source: vllm_033; the six logged token counts of mm_h200_logs.
     """
-    return math.ceil(tokens / (block_tokens * dcp)) + state_groups * (2 if prefix_caching else 1)
+    return math.ceil(tokens / (block_tokens * dcp)) + state_groups * (2 + drafts if prefix_caching else 1)
