@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from k3lib.account import tensors
+from k3lib.deploy.caches import Settings
 from k3lib.deploy.inverse import sweep
-from k3lib.deploy.plan import Settings
 from k3lib.engines.layout import parse_cluster
 from k3lib.evaluate import arrays
 from k3lib.models.model import load_model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_DONE
+    except KeyboardInterrupt:
+        print(f"k3 {args.verb}: stopped; what was published before stays", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except Exception as error:
+        if os.environ.get("K3_TRACE"):
+            raise
+        cause = InputError(f"{type(error).__name__}: {error}")
+        print(f"k3 {args.verb}: not foreseen: {cause} (K3_TRACE=1 shows where)", file=sys.stderr)
+        return EXIT_BAD_INPUT
 
 
 class _Parser(argparse.ArgumentParser):

@@ -62,8 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the plan and print it. Returns 0 when it fits, 1 when not."""
+    from k3lib.deploy.caches import Settings
     from k3lib.deploy.inverse import nearest
-    from k3lib.deploy.plan import Settings, make_plan, weights_gib
+    from k3lib.deploy.plan import make_plan, weights_gib
     from k3lib.engines.layout import parse_cluster, parse_layout
     from k3lib.facts.catalog import devices_with
     from k3lib.models.model import load_model
@@ -124,7 +125,7 @@ def _whole(flag: str, value: float) -> int:
 
 def as_json(plan: Plan) -> dict[str, Any]:
     """The plan as other programs read it."""
-    from k3lib.deploy.plan import Caches
+    from k3lib.deploy.caches import Caches
     from k3lib.units import GIBI
 
     stages = [

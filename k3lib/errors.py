@@ -8,13 +8,16 @@ from collections.abc import Iterable
 EXIT_DONE = 0
 EXIT_NO = 1
 EXIT_BAD_INPUT = 2
+LONGEST = 1_000  # characters of a message; whoever sent more than that knows what was sent
+NAMES_SHOWN = 15
 
 
 class InputError(ValueError):
     """Input that cannot be used. The message is one line: where (file, row or parameter), what, and the remedy."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}")
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -27,4 +30,7 @@ def near(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
         return f"Did you mean '{folded[match[0]]}'?"
-    return f"Known: {', '.join(names)}." if names else "None is known."
+    if not names:
+        return "None is known."
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"Known: {', '.join(names[:NAMES_SHOWN])}{more}."

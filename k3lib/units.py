@@ -6,6 +6,7 @@ A unit belongs to a dimension; a value can be shown in any unit of its dimension
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,9 @@ from k3lib.errors import InputError, near
 KILO, MEGA, GIGA, TERA = 10**3, 10**6, 10**9, 10**12
 KIBI, MEBI, GIBI, TEBI = 2**10, 2**20, 2**30, 2**40
 BITS_PER_BYTE = 8
+
+# A sign, thousands separators, at most two figures of precision, a kind: all that a number in a book needs.
+SPEC = re.compile(r"\+?,?(\.\d{1,2})?[dfge]")
 
 NO_BREAK_SPACE = "\u00a0"
 
@@ -99,10 +103,9 @@ def number(value: float, spec: str = "") -> str:
         raise InputError(f"{value} is not a finite number, so it is not printed")
     if not spec:
         spec = ",d" if isinstance(value, int) else ",.4g"
-    try:
-        text = format(value, spec)
-    except ValueError as error:
-        raise InputError(f"format '{spec}' does not fit {value!r}: {error}. Try ',.1f'.") from None
+    if not SPEC.fullmatch(spec) or (spec.endswith("d") and not isinstance(value, int)):
+        raise InputError(f"format '{spec[:20]}' does not fit {value!r}. Try ',.1f'.")
+    text = format(value, spec)
     return text.replace("-", "\u2212")
 
 

@@ -216,6 +216,24 @@ def test_a_notebook_without_a_place_in_the_book_is_named(tmp_path: Path, monkeyp
         job.build(out=tmp_path / "out")
 
 
+def test_what_nobody_foresaw_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    from k3lib import cli
+
+    pages = tmp_path / "book"
+    shutil.copytree(ROOT / "book", pages)
+    (pages / "nb").mkdir()
+    monkeypatch.setattr(job, "BOOK", pages)
+    monkeypatch.setattr(job, "plan", lambda scenario: [])
+    monkeypatch.delenv("K3_TRACE", raising=False)
+    assert cli.main(["build", "--out", str(tmp_path / "out")]) == 2
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert errors[-1].startswith("k3 build: not foreseen: FileExistsError")
+    monkeypatch.setenv("K3_TRACE", "1")
+    with pytest.raises(FileExistsError):
+        cli.main(["build", "--out", str(tmp_path / "out")])
+
+
 def test_a_faulty_page_fails_the_build_and_keeps_the_book(
     victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

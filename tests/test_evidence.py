@@ -11,7 +11,7 @@ import pytest
 
 from k3lib.deploy import evidence as ev
 from k3lib.deploy import ledger as led
-from k3lib.deploy.plan import Settings
+from k3lib.deploy.caches import Settings
 from k3lib.engines import vllm
 from k3lib.engines.layout import parse_layout
 from k3lib.errors import InputError

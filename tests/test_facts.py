@@ -180,8 +180,9 @@ def test_gb_and_gib_are_two_units() -> None:
         units.unit("Gib")
     with pytest.raises(InputError, match="not a finite number"):
         units.number(float("nan"))
-    with pytest.raises(InputError, match="format"):
-        units.number(1.5, "d")
+    for spec in ("d", "zz", ",.999999999f", ">9999999", "{}", "%d", "c"):
+        with pytest.raises(InputError, match="format"):
+            units.number(1.5, spec)
 
 
 @given(st.integers(0, 2**60), st.sampled_from(["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"]))
@@ -192,6 +193,12 @@ def test_there_and_back_is_exact_for_whole_numbers(value: int, unit: str) -> Non
 @given(st.text(max_size=20), st.lists(st.text(min_size=1, max_size=20), max_size=5))
 def test_a_near_name_is_always_a_sentence(name: str, known: list[str]) -> None:
     assert near(name, known).endswith((".", "?"))
+
+
+def test_a_message_is_one_line_of_bearable_length() -> None:
+    message = str(InputError("x" * 100_000 + "\n\ty"))
+    assert len(message) < 1_100 and "\n" not in message and message.endswith("y")
+    assert near("zzz", [f"name{i}" for i in range(300)]).endswith("and 285 more.")
 
 
 def test_a_result_carries_its_trail() -> None:

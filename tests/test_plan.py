@@ -11,6 +11,7 @@ from conftest import k3, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from k3lib.deploy.caches import Settings
 from k3lib.deploy.inverse import (
     best_state_ratio,
     cuts,
@@ -22,7 +23,7 @@ from k3lib.deploy.inverse import (
     nearest,
     sweep,
 )
-from k3lib.deploy.plan import ENGINES, Plan, Settings, make_plan, weights_gib
+from k3lib.deploy.plan import ENGINES, Plan, make_plan, weights_gib
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Layout, parse_cluster, parse_layout
 from k3lib.errors import InputError

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from k3lib.account import symbols as s
 from k3lib.deploy import ledger as led
-from k3lib.deploy.plan import ENGINES, Caches, Plan, Settings, Stage, make_plan
+from k3lib.deploy.caches import Caches, Settings
+from k3lib.deploy.plan import ENGINES, Plan, Stage, make_plan
 from k3lib.engines.layout import Layout, parse_cluster, parse_layout
 from k3lib.engines.rules import Engine, rank_width
 from k3lib.errors import InputError, near

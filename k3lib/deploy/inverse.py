@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from k3lib.deploy.plan import ENGINES, Plan, Settings, make_plan
+from k3lib.deploy.caches import Settings
+from k3lib.deploy.plan import ENGINES, Plan, make_plan
 from k3lib.engines import vllm
 from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.errors import InputError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k3lib.deploy.plan import Plan, Settings, make_plan
+from k3lib.deploy.caches import Settings
+from k3lib.deploy.plan import Plan, make_plan
 from k3lib.engines.layout import Cluster, parse_cluster, parse_layout
 from k3lib.errors import InputError
 from k3lib.models.model import Model

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k3lib.deploy import ledger as led
+from k3lib.deploy.caches import Caches, Settings, caches
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.engines.rules import Engine, stages
@@ -19,30 +20,6 @@ ENGINES: dict[str, Engine] = {e.name: e for e in (vllm.ENGINE, vllm.FIRST_IMAGE,
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What an operator sets; None is the engine's default.
-
-    utilisation: share of a card that the engine manages. max_model_len: longest request. chunk_tokens: tokens of a
-    prefill pass. draft_tokens: tokens that a draft model proposes at a time. cache_dtype, state_dtype: as the engines
-    name them. kv_memory_bytes: memory for caches, one value a stage or one for all, in place of what the ledger leaves.
-    """
-
-    utilisation: float | None = None
-    max_model_len: int = 32_768
-    max_num_seqs: int = 256
-    chunk_tokens: int | None = None
-    cache_dtype: str = "auto"
-    state_dtype: str = "float32"
-    prefix_caching: bool = False
-    graphs: bool = True
-    state_ratio: float | None = None
-    cache_strategy: str = "extra_buffer"
-    draft_tokens: int = 0
-    pp_partition: tuple[int, ...] | None = None
-    kv_memory_bytes: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
 class Stage:
     """One pipeline stage: its layers, its ledger on one card, and the memory it leaves for caches in B."""
 
@@ -51,21 +28,6 @@ class Stage:
     lines: tuple[led.Line, ...]
     weights: float
     free: tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class Caches:
-    """What the caches hold. kv_tokens, max_concurrency: as the engine prints them. kv_tokens_physical: tokens that
-    the pool could hold if all of it held tokens. max_context: longest single request in tokens.
-    """
-
-    kv_tokens: int
-    kv_tokens_physical: int
-    max_concurrency: float
-    state_slots: int
-    max_running_requests: int
-    block_tokens: int
-    max_context: int
 
 
 @dataclass(frozen=True)
@@ -179,14 +141,15 @@ def _with_memory(stage: Stage, memory: Sequence[float]) -> Stage:
 def _judged(model: Model, cluster: Cluster, layout: Layout, engine: Engine, settings: Settings, capacity: float,
             utilisation: float, made: list[Stage]) -> Plan:  # fmt: skip
     tightest = min(made, key=lambda stage: stage.free[0])
-    caches = [_caches(model, layout, engine, settings, made, at) for at in (0, 1, 2)]
-    reason = _why_not(model, cluster, layout, settings, capacity, utilisation, tightest, caches[0])
+    runs = [stage.layers for stage in made]
+    held = [caches(model, layout, engine, settings, runs, [stage.free[at] for stage in made]) for at in (0, 1, 2)]
+    reason = _why_not(model, cluster, layout, settings, capacity, utilisation, tightest, held[0])
     return Plan(model, cluster, layout, engine, settings, not reason, reason or _what_decides(tightest), capacity,
-                utilisation, tuple(made), tightest.number, caches[0], caches[1], caches[2])  # fmt: skip
+                utilisation, tuple(made), tightest.number, held[0], held[1], held[2])  # fmt: skip
 
 
 def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings, capacity: float, utilisation: float,
-             stage: Stage, caches: Caches | None) -> str:  # fmt: skip
+             stage: Stage, held: Caches | None) -> str:  # fmt: skip
     offered = f"{capacity * utilisation / GIBI:.1f} GiB ({capacity / GIBI:.1f} GiB x {utilisation:g})"
     name = f"{model.name} on {cluster} as {layout}"
     if stage.weights > capacity * utilisation:
@@ -216,8 +179,8 @@ def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings,
         names = " and ".join(f"'{line.name}'" for line in stage.lines if line.outside)
         return (f"{name} does not fit: {names} need at least {beside / GIBI:.1f} GiB beside the engine's share, which "
                 f"leaves {left / GIBI:.1f} GiB; lower the share")  # fmt: skip
-    if caches is None or caches.max_concurrency < 1:
-        got = f"the longest request that fits has {caches.max_context:,} tokens" if caches else "no block fits"
+    if held is None or held.max_concurrency < 1:
+        got = f"the longest request that fits has {held.max_context:,} tokens" if held else "no block fits"
         return (f"{name} does not fit: {stage.free[0] / GIBI:.2f} GiB a card of stage {stage.number} are left for "
                 f"caches, too little for one request of {settings.max_model_len:,} tokens; {got}")  # fmt: skip
     return ""
@@ -225,83 +188,6 @@ def _why_not(model: Model, cluster: Cluster, layout: Layout, settings: Settings,
 
 def _what_decides(stage: Stage) -> str:
     return f"stage {stage.number} is the tightest: {stage.free[0] / GIBI:.2f} GiB a card are left for caches"
-
-
-def _caches(model: Model, layout: Layout, engine: Engine, settings: Settings, made: Sequence[Stage],
-            at: int) -> Caches | None:  # fmt: skip
-    """The caches at the ledger's value (0), its tight end (1) or its loose end (2); None where nothing fits."""
-    if any(stage.free[at] <= 0 for stage in made):
-        return None
-    cache, state = led.CACHE_DTYPES[settings.cache_dtype], led.STATE_DTYPES[settings.state_dtype]
-    values = led.engine_values(engine, model, layout, cache, state)
-    packed = settings.cache_dtype == led.PACKED
-    token, kept = led.token_bytes(model, values, packed), led.state_bytes(model, values)
-    free = [stage.free[at] for stage in made]
-    if engine.paged:
-        return _paged(model, layout, engine, settings, made, free, token, kept)
-    return _pooled(model, layout, engine, settings, made, free, token, kept)
-
-
-def _paged(model: Model, layout: Layout, engine: Engine, settings: Settings, made: Sequence[Stage],
-           free: Sequence[float], token: int, kept: int) -> Caches | None:  # fmt: skip
-    """vLLM: one pool of blocks; a request takes blocks for its tokens and for each group of state layers."""
-    plain, multiple = engine.whole("plain_block_tokens"), engine.whole("block_token_multiple")
-    length = vllm.block_length(token, kept, multiple, plain)
-    groups, largest = vllm.layer_groups(model.mixers, [st.layers for st in made], engine.rule("group_slack").value)
-    page = length * token
-    blocks = min(math.floor(f / (page * n)) for f, n in zip(free, largest, strict=True) if n)
-    each = vllm.blocks_of_request(
-        settings.max_model_len, length, layout.dcp, groups, settings.prefix_caching, settings.draft_tokens
-    )
-    states = vllm.blocks_of_request(0, length, layout.dcp, groups, settings.prefix_caching, settings.draft_tokens)
-    concurrency = blocks / each
-    longest = max(0, blocks - 1 - states) * length * layout.dcp  # one block is kept empty
-    longest = min(longest, model.longest or longest)
-    if blocks < 1:
-        return None
-    return Caches(
-        kv_tokens=math.floor(concurrency * settings.max_model_len),
-        kv_tokens_physical=blocks * length * layout.dcp,
-        max_concurrency=concurrency,
-        state_slots=blocks // states if states else 0,
-        max_running_requests=min(settings.max_num_seqs, math.floor(concurrency)),
-        block_tokens=length,
-        max_context=longest,
-    )
-
-
-def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, made: Sequence[Stage],
-            free: Sequence[float], token: int, kept: int) -> Caches | None:  # fmt: skip
-    """SGLang: state slots and tokens in two pools whose sizes stand in a set ratio."""
-    ratio = engine.rule("state_ratio").value if settings.state_ratio is None else settings.state_ratio
-    if not 0 < ratio < math.inf:
-        raise InputError(f"--mamba-full-memory-ratio {ratio}: must be above 0")
-    page = engine.whole("plain_block_tokens")
-    slots, tokens = math.inf, math.inf
-    for stage, left in zip(made, free, strict=True):
-        mixers = [model.mixers[i] for i in stage.layers]
-        states = sum(m in ("kda", "gdn") for m in mixers) * kept
-        draft = engine.in_bytes("draft_bytes_per_token")[0] if settings.draft_tokens else 0.0
-        cell = draft + (len(mixers) - sum(m in ("kda", "gdn") for m in mixers)) * token
-        for_states = left * ratio / (1 + ratio) if states else 0.0
-        if states:
-            slots = min(slots, math.floor(for_states / states) - 1)  # one slot beyond those that requests use
-        if cell:
-            tokens = min(tokens, (math.floor((left - for_states) / cell) - page) // page * page)
-    if tokens < 1 or slots < 1:
-        return None
-    per_request = sglang.slots_per_request(settings.cache_strategy, layout.pp > 1) + settings.draft_tokens
-    running = math.floor(slots / per_request) if math.isfinite(slots) else settings.max_num_seqs
-    tokens = int(tokens)
-    return Caches(
-        kv_tokens=tokens,
-        kv_tokens_physical=tokens,
-        max_concurrency=tokens / settings.max_model_len,
-        state_slots=int(slots) if math.isfinite(slots) else 0,
-        max_running_requests=min(settings.max_num_seqs, running),
-        block_tokens=page,
-        max_context=min(tokens, model.longest or tokens),
-    )
 
 
 def weights_gib(plan: Plan) -> list[float]:

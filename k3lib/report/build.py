@@ -64,7 +64,7 @@ def build(
     registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
-        with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr) as bar:
+        with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
             executed = _executed(jobs, chosen, stage, out, bar)
             results = res.together(r for name, nb in executed.items() for r in res.collect(name, nb))
             _lay_out(stage, executed, results)
@@ -87,6 +87,8 @@ def plan(scenario: Scenario) -> list[Job]:
     pages = set(re.findall(r"file: *(\S+)", read_text(BOOK / "_toc.yml")))
     jobs = []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        if not path.is_file():
+            raise InputError(f"{shown(path)}: is not a file")
         names = parameter_cell_names(path)
         for name in names:
             if name not in values:
