@@ -269,6 +269,20 @@ def test_a_notebook_that_fails_is_named_with_its_cell(
     assert prints(victim) == before
 
 
+def test_a_kernel_that_dies_is_named(victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "notebooks"
+    shutil.copytree(ROOT / "notebooks", folder)
+    path = folder / "what-a-token-costs.ipynb"
+    notebook = nbs.read(path)
+    notebook["cells"][2]["source"] = "import os\nos._exit(9)"
+    nbs.write(notebook, path)
+    monkeypatch.setattr(job, "NOTEBOOKS", folder)
+    before = prints(victim)
+    with pytest.raises(InputError, match=r"what-a-token-costs\.ipynb: DeadKernelError"):
+        job.build(out=victim, only=["what-a-token-costs"])
+    assert prints(victim) == before
+
+
 @pytest.mark.parametrize("seconds", [1.0, 4.0, 8.0])
 def test_a_killed_build_leaves_the_last_book_and_the_next_one_works(seconds: float, victim: Path) -> None:
     before = prints(victim)

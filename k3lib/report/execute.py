@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
         if error.ename in INPUT_ERRORS:
             raise InputError(f"{error.evalue} ({cell})") from error
         raise InputError(f"{cell}: {error.ename}: {error.evalue}") from error
+    except Exception as error:  # a kernel that dies or never starts, a disk that is full
+        raise InputError(f"{source.name}: {type(error).__name__}: {error}") from error
 
 
 def main(argv: list[str]) -> int:
@@ -61,7 +64,7 @@ def main(argv: list[str]) -> int:
         execute(source, target, json.loads(parameters.read_text(encoding="utf-8")))
     except InputError as error:
         cause = error.__cause__
-        trace = "\n".join(getattr(cause, "traceback", None) or [])
+        trace = "\n".join(getattr(cause, "traceback", None) or traceback.format_exception(cause))
         print(json.dumps({"error": str(error), "trace": trace}))
         return EXIT_BAD_INPUT
     return EXIT_DONE
