@@ -110,7 +110,7 @@ def test_the_same_inputs_give_the_same_bytes(book: Path, tmp_path: Path) -> None
 def test_a_changed_parameter_changes_the_page(book: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(book, out)
-    done = k3("build", "--out", str(out), "-p", "cards=64", "--only", "how-large-is-k3")
+    done = k3("build", "--out", str(out), "-p", "cards=64")
     assert done.returncode == 0, done.stderr
     assert "64\u00a0cards" in (out / "html" / "index.html").read_text(encoding="utf-8")
     before, after = (json.loads((f / "results.json").read_text()) for f in (book, out))
@@ -123,6 +123,8 @@ BAD_CALLS = [
     (["-p", "cards=nan"], ["cards"]),
     (["-p", "cards=lots"], ["cards"]),
     (["-p", "cards"], ["write it as name=value"]),
+    (["-p", "cards=40"], ["not a multiple", "what-one-card-holds"]),
+    (["-p", "layout=tp3"], ["does not divide vocabulary"]),
     (["-p", "crads=32"], ["Did you mean 'cards'?"]),
     (["-p", "cards=1", "-p", "cards=2"], ["given twice"]),
     (["--scenario", "bose"], ["Did you mean 'base'?"]),
@@ -188,9 +190,12 @@ def test_only_refuses_results_of_other_data(victim: Path, tmp_path: Path, monkey
 def test_a_plan_that_is_too_small_is_called_so(book: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(book, out)
-    assert k3("build", "--out", str(out), "-p", "cards=4", "--only", "how-large-is-k3").returncode == 0
+    done = k3("build", "--out", str(out), "-p", "cards=8", "-p", "layout=tp8")
+    assert done.returncode == 0, done.stderr
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert results["cluster.weights_fit"]["value"] is False
+    assert results["plan.main.fits"]["value"] is False
+    assert results["plan.main.kv_tokens"]["value"] == 0
     text = (out / "html" / "index.html").read_text(encoding="utf-8")
     assert 'data-key="cluster.weights_fit" href="numbers.html#n-cluster-weights_fit">No</a>' in text
 
@@ -287,7 +292,7 @@ def test_a_kernel_that_dies_is_named(victim: Path, tmp_path: Path, monkeypatch: 
 def test_a_killed_build_leaves_the_last_book_and_the_next_one_works(seconds: float, victim: Path) -> None:
     before = prints(victim)
     running = subprocess.Popen(
-        [sys.executable, "-m", "k3lib", "build", "--out", str(victim), "-p", "cards=48"],
+        [sys.executable, "-m", "k3lib", "build", "--out", str(victim), "-p", "cards=64"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -298,7 +303,7 @@ def test_a_killed_build_leaves_the_last_book_and_the_next_one_works(seconds: flo
         os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     now = prints(victim)
-    assert now == before or json.loads((victim / "results.json").read_text())["cluster.cards"]["value"] == 48
+    assert now == before or json.loads((victim / "results.json").read_text())["cluster.cards"]["value"] == 64
     assert k3("build", "--out", str(victim)).returncode == 0
     assert prints(victim) == before
     assert not list(victim.glob(f"{publish.STAGING_PREFIX}*"))
@@ -308,17 +313,17 @@ def test_two_builds_at_once_do_not_mix(tmp_path: Path) -> None:
     running = [
         subprocess.Popen([sys.executable, "-m", "k3lib", "build", "--out", str(tmp_path), "-p", f"cards={cards}"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for cards in (40, 56)
+        for cards in (64, 96)
     ]  # fmt: skip
     for process in running:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
     cards = json.loads((tmp_path / "results.json").read_text())["cluster.cards"]["value"]
-    assert cards in (40, 56)
+    assert cards in (64, 96)
     for page in ("index.html", "numbers.html", "nb/how-large-is-k3.html"):
         text = (tmp_path / "html" / page).read_text(encoding="utf-8")
         assert f"{cards}\u00a0cards" in text
-        assert f"{96 - cards}\u00a0cards" not in text
+        assert f"{160 - cards}\u00a0cards" not in text
 
 
 def test_an_exchange_in_two_renames_is_mended_by_the_next_build(tmp_path: Path) -> None:
