@@ -49,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--enable-prefix-caching", action="store_true", help="keep prefixes, at the price of more state")
     add("--enforce-eager", action="store_true", help="no captured graphs")
     add(
-        "--moe-backend", default="marlin", choices=["marlin"], help="kernel of the experts; marlin pads as counted here"
+        "--moe-backend",
+        default="auto",
+        choices=["auto", "marlin", "humming"],
+        help="kernel of the experts; all pad alike",
     )
     add("--mamba-full-memory-ratio", type=float, default=None, metavar="RATIO", help="state pool over token pool")
     add("--mamba-radix-cache-strategy", default="extra_buffer",
