@@ -129,9 +129,10 @@ def _build(args: argparse.Namespace) -> int:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise InputError(f"-p {text}: write it as name=value")
+        name = name.strip()
         if name in parameters:
             raise InputError(f"-p {name}: given twice. Keep one.")
-        parameters[name.strip()] = value.strip()
+        parameters[name] = value.strip()
     build(args.scenario, parameters, only=args.only, out=args.out)
     return EXIT_DONE
 

@@ -127,6 +127,7 @@ BAD_CALLS = [
     (["-p", "layout=tp3"], ["does not divide vocabulary"]),
     (["-p", "crads=32"], ["Did you mean 'cards'?"]),
     (["-p", "cards=1", "-p", "cards=2"], ["given twice"]),
+    (["-p", "cards=32", "-p", " cards=64"], ["given twice"]),
     (["--scenario", "bose"], ["Did you mean 'base'?"]),
     (["--scenario", "missing.yaml"], ["no such file"]),
     (["--only", "how-large-is-k2"], ["Did you mean 'how-large-is-k3'?"]),
@@ -175,6 +176,15 @@ def test_nothing_of_the_users_is_replaced(name: str, tmp_path: Path) -> None:
     (tmp_path / name / "thesis.txt").write_text("mine")
     refused(k3("build", "--out", str(tmp_path)), f"holds '{name}'")
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["book", "data/x", "notebooks", "k3lib", "."])
+def test_a_book_is_not_published_among_the_sources(place: str) -> None:
+    refused(k3("build", "--out", str(ROOT / place)), "among the project's own files")
+
+
+def test_a_book_is_not_published_inside_another(book: Path) -> None:
+    refused(k3("build", "--out", str(book / "html" / "more")), "inside a published book")
 
 
 def test_only_refuses_results_of_other_data(victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

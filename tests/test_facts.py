@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from k3lib.errors import InputError, near
 from k3lib.facts import catalog, evidence, registry
 from k3lib.facts.paths import DATA, SCENARIOS
 from k3lib.facts.scenario import Scenario, load_scenario
+from k3lib.facts.tables import read_text
 
 HARDWARE = DATA / "hardware.csv"
 
@@ -95,6 +97,20 @@ def test_files_that_are_missing_empty_or_not_text(tmp_path: Path) -> None:
             catalog.devices(folder)
 
 
+def test_a_pipe_or_a_device_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for path in (tmp_path / "pipe.yaml", Path("/dev/zero"), tmp_path):
+        with pytest.raises(InputError, match="not a file of text"):
+            read_text(path)
+
+
+def test_an_inventory_that_does_not_add_up_is_named(tmp_path: Path) -> None:
+    old = "BF16,93,666624,1333248"
+    data = with_rows(tmp_path, "bytes", old, "BF16,93,666624,1333249", "models/kimi-k3.tensors.csv")
+    with pytest.raises(InputError, match="is not count x shape x 2 B"):
+        catalog.inventory(data)
+
+
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(DATA, folder)
@@ -139,6 +155,9 @@ def test_the_driver_shows_what_the_log_says() -> None:
         ("cards: [", ["not valid YAML"]),
         ("cards: !!python/object/apply:os.system ['true']", ["not valid YAML"]),
         ("[" * 10_000, ["scenario.yaml"]),
+        ("cards: &a 3\ndevice: *a", ["aliases have no place"]),
+        ("cards: !!int foo", ["not valid YAML"]),
+        ("# " + "x" * 2**26, ["over"]),
     ],
 )
 def test_a_bad_scenario_is_named(text: str, words: list[str], tmp_path: Path) -> None:

@@ -187,11 +187,15 @@ BAD = [
     (K3_CONFIG, "vision_config.text_hidden_size", 4096, "contradicts hidden_size"),
     (K3_CONFIG, "vision_config.merge_kernel_size", "2x2", "must be a list"),
     (K3_CONFIG, "text_config.quantization_config.quant_method", "magic", "quant_method 'magic' is not known"),
-    (K3_CONFIG, "text_config.quantization_config.format", "int3", "format 'int3'"),
+    (K3_CONFIG, "text_config.quantization_config.format", "int3", "contradicts the outer 'int3'"),
     (K3_CONFIG, "text_config.quantization_config.config_groups", {}, "exactly one group"),
     (K3_CONFIG, "text_config.quantization_config.config_groups.group_0.weights.group_size", 33, "does not divide"),
     (K3_CONFIG, "text_config.quantization_config.ignore", ["re:("], "not a regular expression"),
-    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:(a+)+$"], "repeats a repetition"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:(a+)+$"], "repeats a group"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:(a|a)*b"], "repeats a group"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:" + ".*" * 30 + "!"], "repeats too often"),
+    (K3_CONFIG, "text_config.quantization_config.ignore", ["re:a{99999999999999}"], "not a regular expression"),
+    (K3_CONFIG, "text_config.quantization_config.config_groups.group_0.weights.strategy", "channel", "strategy"),
     (K3_CONFIG, "text_config.quantization_config.ignore", [7], "must be a string"),
     (K3_CONFIG, "model_type", "kimi_k4", None),
     (K3_CONFIG, "text_config.dtype", "float99", "dtype 'float99' is not known"),
@@ -339,6 +343,15 @@ def test_weights_prints_a_table_and_the_same_in_json() -> None:
     assert data["bytes"] == data["published_bytes"] == sum(data["groups"].values())
     assert set(data) >= {"params", "active_params", "tensors", "kv_bytes_per_token", "state_bytes_per_sequence"}
     assert data["unknown_blocks"] == []
+
+
+def test_a_storage_fact_of_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from k3lib.models import model as module
+
+    stray = module.storage_facts()[0].model_copy(update={"scope": "kimi_k33"})
+    monkeypatch.setattr(module, "storage_facts", lambda: (stray,))
+    with pytest.raises(InputError, match=r"kimi_k33.*Did you mean 'kimi_k3'"):
+        module._check_scopes()
 
 
 def test_a_wrong_name_is_answered_with_the_near_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -89,6 +90,9 @@ class StorageFact(Sourced):
     note: str = ""
 
 
+ELEMENT_BYTES = {"F32": 4, "BF16": 2, "U8": 1}
+
+
 class InventoryRow(Sourced):
     """One tensor pattern of the released Kimi K3: shape, data type, how many, their parameters and bytes."""
 
@@ -99,6 +103,13 @@ class InventoryRow(Sourced):
     count: Annotated[int, Field(ge=1)]
     params: Count
     bytes: Count
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> InventoryRow:
+        elements = self.count * math.prod(int(side) for side in self.shape.split("x"))
+        if self.dtype in ELEMENT_BYTES and elements * ELEMENT_BYTES[self.dtype] != self.bytes:
+            raise ValueError(f"bytes {self.bytes:,} is not count x shape x {ELEMENT_BYTES[self.dtype]} B")
+        return self
 
 
 class Measure(Sourced):

@@ -72,11 +72,8 @@ class Fields:
         return next(iter(given.items()), (names[0], None))
 
     def _missing(self, name: str) -> InputError:
-        return InputError(
-            f"{self.where}: field '{name}' is missing. {near(name, self.data)}"
-            if self.data
-            else f"{self.where}: field '{name}' is missing"
-        )
+        others = [field for field, value in self.data.items() if field != name and value is not None]
+        return InputError(f"{self.where}: field '{name}' is missing. {near(name, others)}")
 
     def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = MAX_FIELD) -> int:
         """A whole number from `least` to `most`, under any of its names; without `default` it must be there."""

@@ -89,6 +89,11 @@ def scenario_path(name_or_file: str) -> Path:
 class _UniqueKeys(yaml.SafeLoader):
     """Safe YAML that refuses a key that stands twice."""
 
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.constructor.ConstructorError(None, None, "aliases have no place in a scenario")
+        return super().compose_node(parent, index)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(k, deep=deep) for k, _ in node.value]
         for key in keys:
@@ -101,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     where = shown(path)
     try:
         values = yaml.load(read_text(path), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise InputError(f"{where}: not valid YAML ({error})") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deep to be a scenario") from None

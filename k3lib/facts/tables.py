@@ -38,6 +38,9 @@ OptionalCount = Annotated[Count | None, BeforeValidator(_empty_is_none)]
 OptionalNumber = Annotated[NonNegative | None, BeforeValidator(_empty_is_none)]
 
 
+LARGEST_BYTES = 64 * 2**20
+
+
 class Row(BaseModel):
     """A frozen row. Unknown columns are refused; every row names its source."""
 
@@ -67,6 +70,10 @@ def read_text(path: Path) -> str:
     Raises InputError when it is missing, a folder, unreadable or not UTF-8.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{shown(path)}: is not a file of text")
+        if path.is_file() and path.stat().st_size > LARGEST_BYTES:
+            raise InputError(f"{shown(path)}: over {LARGEST_BYTES:,} bytes; no file of this project is so large")
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{shown(path)}: no such file") from None

@@ -14,6 +14,7 @@ from k3lib.errors import InputError
 
 LayerNumbers = Mapping[sp.Symbol, Sequence[int]]
 LONGEST_PATTERN = 200
+MOST_REPEATS = 6
 
 
 def layer_numbers(mixers: Sequence[str], mlps: Sequence[str], extra: int) -> dict[sp.Symbol, list[int]]:
@@ -66,12 +67,12 @@ def exclusion(where: str, entries: Iterable[object], layers: LayerNumbers) -> Ca
 
 
 def _compiled(where: str, pattern: str) -> re.Pattern[str]:
-    # A repeated group that itself repeats can take for ever to fail; no published list needs one.
-    if re.search(r"[*+}]\)[*+{]", pattern):
-        raise InputError(f"{where}: ignore pattern '{pattern}' repeats a repetition; write it without")
+    # A repeated group, or many repeats, can take for ever to fail; no published list needs either.
+    if re.search(r"\)[*+{?]", pattern) or sum(pattern.count(sign) for sign in "*+{") > MOST_REPEATS:
+        raise InputError(f"{where}: ignore pattern '{pattern}' repeats a group, or repeats too often; write it without")
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise InputError(f"{where}: ignore pattern '{pattern}' is not a regular expression ({error})") from None
 
 

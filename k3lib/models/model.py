@@ -96,6 +96,7 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     outer = Fields(where, data)
     text = outer.part("text_config") or outer
     family = _family(outer, text)
+    _check_scopes()
     scopes = [family] + ([row.model_id] if row else [])
     facts = [fact for scope in scopes for fact in storage_facts() if fact.scope == scope]
     reader = Reader(text, profile(facts))
@@ -114,6 +115,15 @@ def _build(path: Path, row: Checkpoint | None, form: str | None, ignore: tuple[s
     return replace(
         model, ignored=ignore, storage=tuple(facts), residual_block=reader.residual_block, longest=reader.longest
     )
+
+
+def _check_scopes() -> None:
+    """Every storage fact belongs to a family or a known checkpoint, or it would be left out in silence."""
+    known = {*FAMILIES, *(row.model_id for row in model_names().values())}
+    for fact in storage_facts():
+        if fact.scope not in known:
+            raise InputError(f"data/models/storage.csv ({fact.scope} / {fact.item}): scope is not known. "
+                             f"{near(fact.scope, known)}")  # fmt: skip
 
 
 def _family(outer: Fields, text: Fields) -> str:

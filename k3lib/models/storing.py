@@ -119,7 +119,11 @@ def _compressed_tensors(part: Fields, scale_dtype: str, layers: LayerNumbers) ->
     if (group.listed("targets") or ["Linear"]) != ["Linear"]:
         raise InputError(f"{group.where}: targets = {group.data['targets']}: only all linear layers are known here")
     group.skip("input_activations", "output_activations")
+    if weights.word("strategy", default="group") != "group":
+        raise InputError(f"{weights.where}: strategy is not 'group'; other ways to share scales are not known here")
     name = part.word("format", default="")
+    if group.word("format", default=name) != name:
+        raise InputError(f"{group.where}: format '{group.data['format']}' contradicts the outer '{name}'")
     bits, kind = weights.whole("num_bits"), weights.word("type")
     forms: dict[tuple[str, int, str], st.Format] = {
         ("mxfp4-pack-quantized", 4, "float"): st.mxfp4(),

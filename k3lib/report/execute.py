@@ -13,6 +13,7 @@ from typing import Any
 
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
+LONGEST_CELL_SECONDS = 600
 INPUT_ERRORS = ("InputError", "UnknownBlockError")
 
 
@@ -47,6 +48,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             progress_bar=False,
             cwd=str(target.parent),
             log_output=False,
+            execution_timeout=LONGEST_CELL_SECONDS,
         )
     except PapermillExecutionError as error:
         cell = f"{source.name}, cell {error.cell_index}"  # papermill counts the cell that it put in, from 0

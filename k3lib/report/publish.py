@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from k3lib.errors import InputError
+from k3lib.facts.paths import ROOT
 
 STAGING_PREFIX = ".staging-"
 LOCK = "lock"
@@ -35,6 +36,7 @@ def staging(out: Path) -> Iterator[Path]:
 
     Raises InputError when `out` cannot be written, or holds things of a name to be published that are not ours.
     """
+    _refuse_sources(out.resolve())
     try:
         out.mkdir(parents=True, exist_ok=True)
         theirs = [name for name in PUBLISHED if os.path.lexists(out / name)]
@@ -55,6 +57,15 @@ def staging(out: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_sources(out: Path) -> None:
+    """A book is not published among the project's own files, nor inside another book."""
+    if out.is_relative_to(ROOT) and not out.is_relative_to(ROOT / "_build"):
+        raise InputError(f"--out {out}: lies among the project's own files. Choose a folder outside, or leave it out.")
+    inside = next((parent for parent in out.parents if (parent / MARK).is_file()), None)
+    if inside:
+        raise InputError(f"--out {out}: lies inside a published book ({inside}). Choose another folder.")
 
 
 def _remove_abandoned(out: Path) -> None:
