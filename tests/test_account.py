@@ -201,7 +201,6 @@ def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
         sharding.residual_bytes(),
         sharding.gqa_token_bytes(),
         sharding.block_bytes(sharding.mla_token_bytes()),
-        sharding.context_share(s.hidden),
     ]
     laid += [sharding.index_token_bytes(), sharding.packed_token_bytes()]  # fmt: skip
     used |= {str(x) for expression in laid for x in expression.free_symbols}

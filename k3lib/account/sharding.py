@@ -95,11 +95,6 @@ def gdn_state_bytes() -> sp.Expr:
     return (matrix * s.state_bytes + (s.conv_taps - 1) * channels * s.conv_bytes) / s.tensor_parallel
 
 
-def context_share(tokens: sp.Expr) -> sp.Expr:
-    """Tokens of a request whose cache one card holds under decode context parallelism. Unit: tokens."""
-    return sp.ceiling(tokens / s.context_parallel)
-
-
 def block_bytes(token_bytes: sp.Expr) -> sp.Expr:
     """Bytes of one block of the pool of an engine that pages states and tokens alike: one page for each layer of the
     largest group. Unit: B.

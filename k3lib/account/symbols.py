@@ -145,7 +145,6 @@ window = quantity("window", "W", "tokens", "length of that window", _CACHE)
 
 _LAYOUT = "layout"
 tensor_parallel = quantity("tensor_parallel", "n_{tp}", "cards", "cards that share each split weight", _LAYOUT)
-context_parallel = quantity("context_parallel", "n_{dcp}", "cards", "cards that share the tokens of a cache", _LAYOUT)
 experts_held = quantity("experts_held", "E_{card}", "experts", "routed experts of a layer that one card holds", _LAYOUT)
 width_held = quantity(
     "width_held",

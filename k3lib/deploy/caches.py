@@ -6,11 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import sympy as sp
+
+from k3lib.account import sharding
+from k3lib.account import symbols as s
 from k3lib.deploy import ledger as led
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Layout
 from k3lib.engines.rules import Engine
 from k3lib.errors import InputError
+from k3lib.evaluate import whole
 from k3lib.models.model import Model
 
 
@@ -76,8 +81,12 @@ def _paged(model: Model, layout: Layout, engine: Engine, settings: Settings, run
     plain, multiple = engine.whole("plain_block_tokens"), engine.whole("block_token_multiple")
     length = vllm.block_length(token, kept, multiple, plain)
     groups, largest = vllm.layer_groups(model.mixers, list(runs), engine.rule("group_slack").value)
-    page = length * token
-    blocks = min(math.floor(f / (page * n)) for f, n in zip(free, largest, strict=True) if n)
+    size = sharding.block_bytes(sp.Integer(token))
+    blocks = min(
+        math.floor(left / whole(size, {s.block_tokens: length, s.group_layers: n}))
+        for left, n in zip(free, largest, strict=True)
+        if n
+    )
     each = vllm.blocks_of_request(
         settings.max_model_len, length, layout.dcp, groups, settings.prefix_caching, settings.draft_tokens
     )

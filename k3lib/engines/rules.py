@@ -97,10 +97,7 @@ def rank_width(engine: Engine, width: int, layout: Layout) -> int:
 def split_values(engine: Engine, model: Model, layout: Layout) -> dict[sp.Symbol, int]:
     """Values of the layout's symbols for one model: how many experts and columns a card holds, and paddings."""
     v = model.values
-    values = {
-        s.tensor_parallel: engine.attention_tp(layout),
-        s.context_parallel: layout.dcp,
-    }
+    values = {s.tensor_parallel: engine.attention_tp(layout)}
     if s.experts in v:
         sets, _ = engine.expert_groups(layout)
         values[s.experts_held] = math.ceil(v[s.experts] / sets)

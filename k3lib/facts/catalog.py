@@ -112,6 +112,13 @@ class InventoryRow(Sourced):
         return self
 
 
+def check_range(name: str, value: float, low: float | None, high: float | None) -> None:
+    """Raises ValueError unless low <= value <= high; an end that is not given is the value."""
+    low, high = value if low is None else low, value if high is None else high
+    if not low <= value <= high:
+        raise ValueError(f"{name} {value:g} is not between low {low:g} and high {high:g}")
+
+
 class Measure(Sourced):
     """A value with its unit, and a range where the value is not exact."""
 
@@ -125,10 +132,7 @@ class Measure(Sourced):
 
     @model_validator(mode="after")
     def _in_range(self) -> Measure:
-        low = self.value if self.low is None else self.low
-        high = self.value if self.high is None else self.high
-        if not low <= self.value <= high:
-            raise ValueError(f"value {self.value:g} is not between low {low:g} and high {high:g}")
+        check_range("value", self.value, self.low, self.high)
         return self
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from k3lib.facts.catalog import AsOf, Measure, Sourced, checked, sources
+from k3lib.facts.catalog import AsOf, Measure, Sourced, check_range, checked, sources
 from k3lib.facts.paths import DATA
 from k3lib.facts.tables import Grade, Identifier, NonNegative, OptionalCount, OptionalNumber, Text, UnitName, load_rows
 
@@ -86,10 +86,7 @@ class Case(SetUp):
 
     @model_validator(mode="after")
     def _sound(self) -> Case:
-        low = self.true_value if self.low is None else self.low
-        high = self.true_value if self.high is None else self.high
-        if not low <= self.true_value <= high:
-            raise ValueError(f"true_value {self.true_value:g} is not between low {low:g} and high {high:g}")
+        check_range("true_value", self.true_value, self.low, self.high)
         if self.verdict != "agrees" and not self.why:
             raise ValueError(f"verdict '{self.verdict}' needs a reason in the column 'why'")
         return self
