@@ -61,6 +61,13 @@ UNITS: dict[str, Unit] = {
     **_scale("pixels", {"pixels": 1}),
     **_scale("positions", {"positions": 1}),
     **_scale("weights", {"weights": 1}),
+    **_scale("time", {"us": Fraction(1, MEGA), "ms": Fraction(1, KILO), "s": 1, "min": 60}),
+    **_scale("rate of bytes", {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
+    **_scale("rate of work", {"TFLOPS": TERA, "PFLOPS": KILO * TERA}),
+    **_scale("rate of tokens", {"tok/s": 1}),
+    **_scale("frequency", {"MHz": MEGA, "GHz": GIGA}),
+    **_scale("power", {"W": 1, "kW": KILO}),
+    **_scale("processors", {"SMs": 1}),
     "1": Unit("ratio", Fraction(1), ""),
     "%": Unit("ratio", Fraction(1, 100), "%"),
 }

@@ -17,7 +17,7 @@ from k3lib import results as res
 from k3lib import units
 from k3lib.account import symbols as s
 from k3lib.errors import InputError, near
-from k3lib.facts import catalog, evidence, registry
+from k3lib.facts import catalog, registry
 from k3lib.facts.paths import DATA, SCENARIOS
 from k3lib.facts.scenario import Scenario, load_scenario
 from k3lib.facts.tables import read_text
@@ -121,11 +121,7 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) 
 
 def test_every_table_loads_and_every_source_is_used() -> None:
     registry.check_all()
-    used = {i for rows in (catalog.checkpoints(), catalog.storage_facts(), catalog.inventory(),
-                           catalog.devices().values(), catalog.article_figures().values(),
-                           evidence.memory_logs(), evidence.cases(),
-                           *(rules.values() for rules in catalog.engine_rules().values()))
-            for row in rows for i in row.named_sources}  # fmt: skip
+    used = {i for _, load in registry.TABLES.values() for row in load() for i in getattr(row, "named_sources", ())}
     in_code = {"ocp_mx", "nvfp4_docs"}  # named by the notebooks for the format's definition
     in_tests = {"glm5_code", "hub_deepseek_v32", "sglang_skill"}
     assert set(catalog.sources()) - used - in_code <= in_tests

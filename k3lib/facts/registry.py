@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import catalog, evidence
+from k3lib.facts import catalog, evidence, timings
+
+
+def _all_rules() -> list[catalog.EngineRule]:
+    return [rule for rules in catalog.engine_rules().values() for rule in rules.values()]
+
 
 # Every table of the project: what a row of it is, and how it is loaded.
 TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "sources.csv": ("where facts come from", lambda: catalog.sources().values()),
     "hardware.csv": ("a property of an accelerator card", lambda: catalog.devices().values()),
-    "engines.csv": ("a number by which an engine splits, pads or reserves", lambda: catalog.engine_rules().values()),
+    "engines.csv": ("a number by which an engine splits, pads or reserves", _all_rules),
     "memory_logs.csv": ("a value that an engine printed at start-up", evidence.memory_logs),
     "cases.csv": ("a memory outcome that a user met", evidence.cases),
+    "kernels.csv": ("a kernel at one size on one card", timings.kernel_times),
+    "interconnect.csv": ("an exchange between cards", timings.exchange_times),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),

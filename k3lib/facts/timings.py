@@ -23,8 +23,10 @@ class KernelTime(Sourced):
     implementation: its name and where it comes from. dtype: of what it reads. model: whose layer it is, if one.
     tokens: rows m of a matrix product, tokens of a prefill, or requests of a decode step. For experts: tokens of the
     whole group, tp and ep the split, routing "balanced" or how skewed. context: cached tokens of each request. heads:
-    on this card. n, k: width and depth of a matrix. Either time_us or achieved is given, achieved in achieved_unit as
-    the source states it. use: "no" where the note says why it is not to be relied on.
+    on this card. n, k: width and depth of a matrix; groups: how many of them in one call, tokens then those of each.
+    Either time_us or achieved is given, achieved in achieved_unit where the source itself states it. device: the
+    generation in lower case where the source does not name the card. use: "no" where the note says why it is not to be
+    relied on.
     """
 
     kernel: KernelKind
@@ -35,6 +37,7 @@ class KernelTime(Sourced):
     tokens: OptionalCount = None
     context: OptionalCount = None
     heads: OptionalCount = None
+    groups: OptionalCount = None
     n: OptionalCount = None
     k: OptionalCount = None
     tp: OptionalCount = None
@@ -99,8 +102,8 @@ class ExchangeTime(Sourced):
 def kernel_times(data: Path = DATA) -> tuple[KernelTime, ...]:
     """All kernel times, in the order of the table."""
     path = data / "kernels.csv"
-    key = ["kernel", "implementation", "device", "dtype", "model", "tokens", "context", "heads", "n", "k", "tp", "ep",
-           "routing"]  # fmt: skip
+    key = ["kernel", "implementation", "device", "dtype", "model", "tokens", "context", "heads", "groups", "n", "k",
+           "tp", "ep", "routing"]  # fmt: skip
     return checked(path, load_rows(path, KernelTime, key), sources(data))
 
 
