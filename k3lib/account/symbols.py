@@ -30,10 +30,22 @@ def quantity(name: str, latex: str, unit: str, meaning: str, topic: str) -> sp.S
 
     Raises InputError when the name or the LaTeX is taken or the unit is unknown.
     """
+    return _declare(name, latex, unit, meaning, topic, {"integer": True, "positive": True})
+
+
+def measure(name: str, latex: str, unit: str, meaning: str, topic: str, *, zero: bool = False) -> sp.Symbol:
+    """Declare a symbol whose value need not be whole: a rate, a time, a share. zero: whether it may be 0.
+
+    Raises InputError as `quantity` does.
+    """
+    return _declare(name, latex, unit, meaning, topic, {"nonnegative" if zero else "positive": True})
+
+
+def _declare(name: str, latex: str, unit: str, meaning: str, topic: str, kind: dict[str, bool]) -> sp.Symbol:
     known_unit(unit)
     if name in REGISTRY or any(q.latex == latex for q in REGISTRY.values()):
         raise InputError(f"symbol '{name}' ({latex}) is declared twice in the vocabulary")
-    symbol = sp.Symbol(name, integer=True, positive=True)
+    symbol = sp.Symbol(name, **kind)
     REGISTRY[name] = Quantity(name, latex, unit, meaning, topic, symbol)
     return symbol
 
@@ -170,3 +182,58 @@ nominal_params = quantity("nominal_params", "P", "parameters", "parameter count 
 nominal_bits = quantity("nominal_bits", "q", "bit/weight", "bits of a weight as the articles count them", _READING)
 card_memory = quantity("card_memory", "m_{card}", "B", "memory of one card", _READING)
 cards = quantity("cards", "n_{card}", "cards", "accelerator cards of the plan", _READING)
+
+_TIME = "time of a pass"
+decode_tokens = measure("decode_tokens", "B", "tokens", "tokens that a pass generates, one a request", _TIME, zero=True)
+prompt_tokens = measure("prompt_tokens", "P_t", "tokens", "prompt tokens that a pass reads", _TIME, zero=True)
+context_tokens = measure("context_tokens", "S", "tokens", "cached tokens of each generating request", _TIME, zero=True)
+seen_tokens = measure(
+    "seen_tokens",
+    "S_p",
+    "tokens",
+    "tokens that a prompt token attends to, on average half of its prompt",
+    _TIME,
+    zero=True,
+)
+drafted_tokens = measure(
+    "drafted_tokens", "d", "tokens", "tokens that a draft adds to each generated one", _TIME, zero=True
+)
+stage_bytes = measure("stage_bytes", "W", "B", "weights that a pass reads on a card of a stage, experts apart", _TIME)
+stage_work = measure("stage_work", "w", "FLOP/token", "arithmetic of these weights for one token", _TIME)
+card_bandwidth = measure("card_bandwidth", r"\beta", "MB/s", "memory bandwidth of a card, its peak", _TIME)
+card_rate = measure("card_rate", "F", "MFLOPS", "arithmetic of a card for the weights' data type, its peak", _TIME)
+cache_rate = measure("cache_rate", "F_{16}", "MFLOPS", "arithmetic of a card in BF16, its peak", _TIME)
+stream_share = measure("stream_share", r"\eta_w", "1", "share of the bandwidth that streaming weights reaches", _TIME)
+matrix_share = measure("matrix_share", r"\eta_f", "1", "share of the arithmetic that large matrices reach", _TIME)
+state_share = measure(
+    "state_share", r"\eta_s", "1", "share of the bandwidth that reading and writing states reaches", _TIME
+)
+cache_share = measure("cache_share", r"\eta_c", "1", "share of the bandwidth that reading a token cache reaches", _TIME)
+mla_share = measure("mla_share", r"\eta_a", "1", "share of the arithmetic that MLA reaches when it generates", _TIME)
+flash_share = measure("flash_share", r"\eta_p", "1", "share of the arithmetic that attention reaches on prompts", _TIME)
+head_block = quantity(
+    "head_block", "N_{block}", "heads", "heads that an MLA kernel computes together, filled or not", _TIME
+)
+skew = measure("skew", r"\sigma", "1", "spread of the experts' popularity, of its logarithm", _TIME, zero=True)
+most_over_mean = measure(
+    "most_over_mean", "z", "1", "largest of the cards' random loads, in standard deviations", _TIME, zero=True
+)
+expert_us = measure("expert_us", "f", "us", "measured kernel time for one expert that is used, on one card", _TIME)
+expert_scale = measure("expert_scale", r"\kappa", "1", "kernel time in the engine over that of the kernel alone", _TIME)
+kda_prompt_us = measure("kda_prompt_us", r"\tau_{kda}", "us/token", "KDA's time for a prompt token in a layer", _TIME)
+prompt_us = measure(
+    "prompt_us", r"\gamma", "us/token", "all else that grows with prompt tokens, in a layer", _TIME, zero=True
+)
+layer_us = measure("layer_us", "a", "us", "time of a layer that depends on neither bytes nor arithmetic", _TIME)
+launch_us = measure(
+    "launch_us", "a_P", "us", "time to launch a layer's kernels one by one, when no graph is captured", _TIME
+)
+step_us = measure("step_us", "t_{step}", "us", "time of the engine itself in a pass", _TIME)
+exchange_us = measure("exchange_us", "t_x", "us", "time of one all-reduce", _TIME, zero=True)
+exchange_start_us = measure("exchange_start_us", r"\alpha", "us", "start-up of an all-reduce between nodes", _TIME)
+nic_rate = measure(
+    "nic_rate", r"\beta_{nic}", "MB/s", "bytes of an all-reduce over its time, for one network card", _TIME
+)
+nics = quantity("nics", "n_{nic}", "cards", "network cards of a node that the exchange uses", _TIME)
+hop_start_us = measure("hop_start_us", "t_h", "us", "start-up of handing a pass to the next stage", _TIME)
+hop_rate = measure("hop_rate", r"\beta_h", "MB/s", "bandwidth of handing over", _TIME)

@@ -143,6 +143,17 @@ class DeviceFact(Measure):
     quantity: Identifier
 
 
+class DeviceKin(Row):
+    """What a card is kin to. architecture: cards that run the same kernels. kernels_like: the card whose kernel times
+    stand for it, empty where none does.
+    """
+
+    device: Identifier
+    architecture: Identifier
+    kernels_like: str = ""
+    note: str = ""
+
+
 class EngineRule(Measure):
     """One number by which an engine splits, pads or reserves."""
 
@@ -210,6 +221,12 @@ def devices(data: Path = DATA) -> dict[tuple[str, str], DeviceFact]:
     path = data / "hardware.csv"
     rows = checked(path, load_rows(path, DeviceFact, ["device", "quantity"]), sources(data))
     return {(row.device, row.quantity): row for row in rows}
+
+
+@lru_cache(maxsize=8)
+def device_kin(data: Path = DATA) -> dict[str, DeviceKin]:
+    """Kinship of cards by device."""
+    return {row.device: row for row in load_rows(data / "devices.csv", DeviceKin, ["device"])}
 
 
 def devices_with(path: Path) -> dict[tuple[str, str], DeviceFact]:

@@ -15,6 +15,7 @@ def _all_rules() -> list[catalog.EngineRule]:
 TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "sources.csv": ("where facts come from", lambda: catalog.sources().values()),
     "hardware.csv": ("a property of an accelerator card", lambda: catalog.devices().values()),
+    "devices.csv": ("a card's kin, whose kernel times stand for it", lambda: catalog.device_kin().values()),
     "engines.csv": ("a number by which an engine splits, pads or reserves", _all_rules),
     "memory_logs.csv": ("a value that an engine printed at start-up", evidence.memory_logs),
     "cases.csv": ("a memory outcome that a user met", evidence.cases),
