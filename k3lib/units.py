@@ -67,7 +67,7 @@ UNITS: dict[str, Unit] = {
     **_scale("rate of bytes", {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
     **_scale("rate of work", {"MFLOPS": MEGA, "TFLOPS": TERA, "PFLOPS": KILO * TERA}),
     **_scale("rate of tokens", {"tok/s": 1}),
-    **_scale("frequency", {"MHz": MEGA, "GHz": GIGA}),
+    **_scale("frequency", {"1/s": 1, "MHz": MEGA, "GHz": GIGA}),
     **_scale("power", {"W": 1, "kW": KILO}),
     **_scale("processors", {"SMs": 1}),
     "1": Unit("ratio", Fraction(1), ""),

@@ -1,4 +1,7 @@
-"""Measured runs: one row is one run of a load on one deployment, with what came out. A user's rows look the same."""
+"""Measured runs: one row is one run of a load on one deployment, with what came out. A user's rows look the same.
+
+What was measured beside a serving run is an observation: load times, memory, acceptance of drafts, shares.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from k3lib.facts.catalog import AsOf, Sourced, checked, sources
+from k3lib.facts.catalog import AsOf, Measure, Sourced, checked, sources
 from k3lib.facts.evidence import SettingsText
 from k3lib.facts.paths import DATA
 from k3lib.facts.tables import Grade, Identifier, OptionalCount, OptionalNumber, Text, load_rows
@@ -26,7 +29,8 @@ class Run(Sourced):
     set_id: the series that a run belongs to: one deployment, one client, one day. use, reason: whether a fit may use
     it, and why not. cluster, layout: short forms of `k3lib.engines.layout`, empty where they cannot say it; deployment
     says it then in words. version: of the engine, as the source prints it. settings: `name=value;...`, names as in
-    `k3lib.deploy.caches.Settings`, and experts (kernel), nics (a node), all_reduce (custom or nccl), requests.
+    `k3lib.deploy.caches.Settings`, and experts (kernel), nics (a node), all_reduce (custom or nccl), requests, weights
+    (format, where the model's name does not tell it), attention (kernel), offload (of caches).
     speculation: draft and its length, "none" without, empty where not stated; acceptance_length: tokens a step.
     isl, osl: mean prompt and output tokens; concurrency: cap of the client. Throughputs are of the whole deployment in
     tok/s, counted as the name says; user_tps: tokens a second that one user sees. Times are those of a request, in ms.
@@ -64,6 +68,7 @@ class Run(Sourced):
     tpot_median_ms: OptionalNumber = None
     tpot_p99_ms: OptionalNumber = None
     itl_mean_ms: OptionalNumber = None
+    itl_median_ms: OptionalNumber = None
     e2e_mean_ms: OptionalNumber = None
     e2e_median_ms: OptionalNumber = None
     grade: Grade
@@ -96,6 +101,23 @@ class Run(Sourced):
         return self
 
 
+class Observation(Measure):
+    """One measured value that is no figure of a serving run.
+
+    quantity: what it is, "..._per_card" where it is of one card; note says of what else. deployment, load: in words.
+    """
+
+    observation_id: Identifier
+    quantity: Identifier
+    model: Text
+    device: Identifier
+    cards: OptionalCount = None
+    deployment: str = ""
+    engine: str = ""
+    speculation: str = ""
+    load: str = ""
+
+
 METRICS = tuple(name for name in Run.model_fields if name.endswith(("_tps", "_ms")))
 
 
@@ -104,3 +126,10 @@ def runs(data: Path = DATA) -> tuple[Run, ...]:
     """All measured runs of the project, in the order of the table."""
     path = data / "benchmarks.csv"
     return checked(path, load_rows(path, Run, ["run_id"]), sources(data))
+
+
+@lru_cache(maxsize=8)
+def observations(data: Path = DATA) -> tuple[Observation, ...]:
+    """Single measured values beside the runs, in the order of the table."""
+    path = data / "observations.csv"
+    return checked(path, load_rows(path, Observation, ["observation_id"]), sources(data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import catalog, evidence, timings
+from k3lib.facts import benchmarks, catalog, evidence, timings
 
 
 def _all_rules() -> list[catalog.EngineRule]:
@@ -19,6 +19,8 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "engines.csv": ("a number by which an engine splits, pads or reserves", _all_rules),
     "memory_logs.csv": ("a value that an engine printed at start-up", evidence.memory_logs),
     "cases.csv": ("a memory outcome that a user met", evidence.cases),
+    "benchmarks.csv": ("a measured run of a load on a deployment", benchmarks.runs),
+    "observations.csv": ("a measured value beside the runs", benchmarks.observations),
     "kernels.csv": ("a kernel at one size on one card", timings.kernel_times),
     "interconnect.csv": ("an exchange between cards", timings.exchange_times),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
