@@ -45,12 +45,23 @@ def _compiled(expressions: tuple[sp.Expr, ...], arguments: tuple[sp.Symbol, ...]
     return sp.lambdify(arguments, list(expressions), modules="numpy", cse=True)
 
 
+@lru_cache(maxsize=64)
+def prepared(expressions: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Symbol, ...], Any]:
+    """The symbols that the expressions use, in the order in which the returned function takes their values.
+
+    For inner loops: nothing is checked, numbers and arrays are passed on as they come.
+    """
+    used = tuple(sorted({x for e in expressions for x in e.free_symbols}, key=str))
+    return used, _compiled(expressions, used)
+
+
 def arrays(expressions: Mapping[str, sp.Expr], values: Mapping[sp.Symbol, Any]) -> dict[str, Array]:
     """Each expression at every point, in one call.
 
     values: numbers or one-dimensional arrays of the same length n, for every symbol that the expressions use.
     Returns float64 arrays of shape (n,), or of shape (1,) where all values are numbers. Exact up to 2^53.
-    Raises InputError for a missing value, unequal lengths, or a value that is not finite or not positive.
+    Raises InputError for a missing value, unequal lengths, or a value that is not finite, negative, or 0 where a symbol
+    cannot be.
     """
     used = sorted({x for e in expressions.values() for x in sp.sympify(e).free_symbols}, key=str)
     missing = [str(x) for x in used if x not in values]
@@ -78,6 +89,6 @@ def _column(symbol: sp.Symbol, value: Any) -> Array:
     column = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if column.ndim != 1:
         raise InputError(f"{symbol}: must be a number or a one-dimensional array")
-    if not np.all(np.isfinite(column)) or not np.all(column > 0):
-        raise InputError(f"{symbol}: every value must be finite and above 0")
+    if not np.all(np.isfinite(column)) or not np.all(column > 0 if symbol.is_positive else column >= 0):
+        raise InputError(f"{symbol}: every value must be finite and {'above' if symbol.is_positive else 'at least'} 0")
     return column

@@ -19,7 +19,6 @@ LAUNCH_CORNER = 4
 # Points of the popularity of experts that stand for all of them.
 POPULARITY_POINTS = 9
 BF16_BYTES = 2
-EXCHANGES_A_LAYER = 2
 
 
 def _either(one: sp.Expr, other: sp.Expr, corner: int) -> sp.Expr:
@@ -30,6 +29,11 @@ def _either(one: sp.Expr, other: sp.Expr, corner: int) -> sp.Expr:
 def pass_tokens() -> sp.Expr:
     """Tokens of a pass. Unit: tokens."""
     return s.decode_tokens * (1 + s.drafted_tokens) + s.prompt_tokens
+
+
+def expert_tokens() -> sp.Expr:
+    """Tokens that meet in the experts of a layer: those of all groups that share them. Unit: tokens."""
+    return s.token_groups * pass_tokens()
 
 
 def dense_us() -> sp.Expr:
@@ -50,7 +54,7 @@ def distinct_experts() -> sp.Expr:
     for point, weight in zip(points, weights, strict=True):
         popularity = sp.exp(s.skew * sp.Float(point) - s.skew**2 / 2)
         share = sp.Min(s.experts_per_token / s.experts * popularity, 1)
-        unused += sp.Float(weight / total) * (1 - share) ** pass_tokens()
+        unused += sp.Float(weight / total) * (1 - share) ** expert_tokens()
     return s.experts * (1 - unused)
 
 
@@ -65,8 +69,8 @@ def busiest_card_experts() -> sp.Expr:
 
 
 def tokens_per_expert() -> sp.Expr:
-    """Tokens of a pass that an expert gets which gets any. Unit: tokens."""
-    return pass_tokens() * s.experts_per_token / distinct_experts()
+    """Tokens that an expert gets which gets any. Unit: tokens."""
+    return expert_tokens() * s.experts_per_token / distinct_experts()
 
 
 def experts_us() -> sp.Expr:
@@ -118,8 +122,8 @@ def exchange_between_nodes_us() -> sp.Expr:
 
 
 def exchanges_us() -> sp.Expr:
-    """The all-reduces of a stage: one after attention and one after the MLP of every layer. Unit: us."""
-    return EXCHANGES_A_LAYER * s.layers * s.exchange_us
+    """The exchanges of a stage: one after attention and one after the MLP of every layer. Unit: us."""
+    return s.layers * (s.exchange_us + s.experts_exchange_us)
 
 
 def hop_us() -> sp.Expr:

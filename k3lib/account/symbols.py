@@ -198,8 +198,8 @@ seen_tokens = measure(
 drafted_tokens = measure(
     "drafted_tokens", "d", "tokens", "tokens that a draft adds to each generated one", _TIME, zero=True
 )
-stage_bytes = measure("stage_bytes", "W", "B", "weights that a pass reads on a card of a stage, experts apart", _TIME)
-stage_work = measure("stage_work", "w", "FLOP/token", "arithmetic of these weights for one token", _TIME)
+stage_bytes = measure("stage_bytes", "W_s", "B", "weights that a pass reads on a card of a stage, experts apart", _TIME)
+stage_work = measure("stage_work", "w_s", "FLOP/token", "arithmetic of these weights for one token", _TIME)
 card_bandwidth = measure("card_bandwidth", r"\beta", "MB/s", "memory bandwidth of a card, its peak", _TIME)
 card_rate = measure("card_rate", "F", "MFLOPS", "arithmetic of a card for the weights' data type, its peak", _TIME)
 cache_rate = measure("cache_rate", "F_{16}", "MFLOPS", "arithmetic of a card in BF16, its peak", _TIME)
@@ -225,11 +225,25 @@ prompt_us = measure(
     "prompt_us", r"\gamma", "us/token", "all else that grows with prompt tokens, in a layer", _TIME, zero=True
 )
 layer_us = measure("layer_us", "a", "us", "time of a layer that depends on neither bytes nor arithmetic", _TIME)
+pass_work_us = measure(
+    "pass_work_us", "t_w", "us", "time of a pass when its kernels are ready at once", _TIME, zero=True
+)
 launch_us = measure(
     "launch_us", "a_P", "us", "time to launch a layer's kernels one by one, when no graph is captured", _TIME
 )
 step_us = measure("step_us", "t_{step}", "us", "time of the engine itself in a pass", _TIME)
-exchange_us = measure("exchange_us", "t_x", "us", "time of one all-reduce", _TIME, zero=True)
+exchange_us = measure("exchange_us", "t_x", "us", "time of the all-reduce after attention", _TIME, zero=True)
+experts_exchange_us = measure(
+    "experts_exchange_us",
+    "t_e",
+    "us",
+    "time of the exchange after the MLP, over all cards of the experts",
+    _TIME,
+    zero=True,
+)
+token_groups = quantity(
+    "token_groups", "n_{group}", "1", "groups of requests whose tokens meet in the same experts", _TIME
+)
 exchange_start_us = measure("exchange_start_us", r"\alpha", "us", "start-up of an all-reduce between nodes", _TIME)
 nic_rate = measure(
     "nic_rate", r"\beta_{nic}", "MB/s", "bytes of an all-reduce over its time, for one network card", _TIME

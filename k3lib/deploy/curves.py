@@ -31,7 +31,7 @@ FAMILIES = {
 # Kernels that are known by what they do to a whole run, not by a table of their own: the table they are scaled from.
 SCALED = {"humming": "marlin"}
 ROOFLINE = "roofline"
-DEFAULT_FAMILY = {"hopper": "marlin", "blackwell": "trtllm"}
+DEFAULT_FAMILY = {"hopper": "marlin", "blackwell": "trtllm-w4a8"}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Engine:
     expert_groups: how the cards share experts, as (cards that share the set, cards that share each one's width).
     check: reasons why a layout cannot be, empty where it can. activations_outside: whether working memory comes out of
     what the engine leaves free, not out of its own share. paged: whether states and tokens share one pool of blocks.
+    mixes: whether prompts ride in the passes that generate; otherwise they have passes of their own.
     base: the engine whose rules hold where this version has none of its own.
     """
 
@@ -43,6 +44,7 @@ class Engine:
     check: Callable[[Model, Layout], list[str]]
     activations_outside: bool = False
     paged: bool = True
+    mixes: bool = True
     base: str | None = None
 
     def rule(self, name: str) -> EngineRule:

@@ -51,6 +51,7 @@ ENGINE = Engine(
     check=_check,
     activations_outside=True,
     paged=False,
+    mixes=False,
 )
 
 

@@ -34,7 +34,7 @@ class Source(Row):
     source_id: Identifier
     title: Text
     locator: Text
-    kind: Literal["release", "code", "log", "article", "standard", "report", "documentation", "page"]
+    kind: Literal["release", "code", "log", "article", "standard", "report", "documentation", "page", "assumption"]
     as_of: AsOf
     note: str = ""
 

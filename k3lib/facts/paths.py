@@ -8,6 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 MODELS = DATA / "models"
 SCENARIOS = DATA / "scenarios"
+BUILD = ROOT / "_build"
+# The reader's own measurements, beside those of the project and never in its repository.
+OWN = ROOT / "own"
 
 
 def shown(path: Path) -> str:

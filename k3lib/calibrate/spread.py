@@ -1,0 +1,50 @@
+"""How sure a prediction is: what is not known of its numbers, carried through, and how far it was off before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from k3lib.deploy import constants as co
+from k3lib.deploy.passes import constants, scopes
+from k3lib.deploy.serve import Served
+from k3lib.deploy.speed import Question, answer
+
+METRICS = {"output_tps": "output_tps", "tpot_ms": "tpot_ms", "ttft_ms": "ttft_mean_ms"}
+# How the names of numbers end that make a pass faster when they are larger.
+FASTER = ("_rate", "_share")
+# What the model's form itself is good for, as the spread of a logarithm.
+FORM_SPREAD = {"output_tps": 0.05, "tpot_ms": 0.05, "ttft_ms": 0.15}
+
+
+def spreads(asked: Question, numbers: co.Table, here: Served | None = None) -> dict[str, float]:
+    """Spread of the logarithm of each metric: every number is moved by its own spread in turn, to the slower side."""
+    middle = here or answer(asked, numbers)
+    total = {metric: FORM_SPREAD[metric] ** 2 for metric in METRICS}
+    for name, was in constants(asked.setup, numbers).values.items():
+        if was.spread == 0:
+            continue
+        moved = answer(
+            asked,
+            override(asked, numbers, name, was.value * math.exp(-was.spread if name.endswith(FASTER) else was.spread)),
+        )
+        for metric, column in METRICS.items():
+            total[metric] += math.log(getattr(moved, column) / getattr(middle, column)) ** 2
+    return {metric: math.sqrt(value) for metric, value in total.items()}
+
+
+def override(asked: Question, numbers: co.Table, name: str, value: float) -> co.Table:
+    """The numbers with one of them set for this question, at the scope that it is looked up first."""
+    key = (name, scopes(asked.setup, name)[0])
+    was = constants(asked.setup, numbers).values[name]
+    return {**numbers, key: replace(was, value=value)}
+
+
+def quantile(scores: Sequence[float], level: float) -> float:
+    """The level of the scores that a new one stays below with that probability: split conformal prediction.
+
+    The smallest score with at least level (n + 1) of n below or at it; the largest where n is too small for that.
+    """
+    ordered = sorted(scores)
+    return ordered[min(len(ordered), math.ceil(level * (len(ordered) + 1))) - 1]

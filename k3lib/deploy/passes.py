@@ -1,0 +1,343 @@
+"""How long the passes of a deployment take, stage by stage and term by term, at many sizes in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from k3lib.account import passes as eq
+from k3lib.account import sharding
+from k3lib.account import symbols as s
+from k3lib.account.storage import DTYPE_BITS
+from k3lib.account.tensors import SCALE_GROUP_SUFFIX
+from k3lib.deploy import constants as co
+from k3lib.deploy import curves as cv
+from k3lib.deploy import ledger as led
+from k3lib.engines.layout import Cluster, Layout
+from k3lib.engines.rules import Engine, on_stage, split_values, stage_counts, stages, way
+from k3lib.errors import InputError
+from k3lib.evaluate import Array, exact, prepared
+from k3lib.facts.catalog import devices
+from k3lib.models.model import Model
+
+# Groups of weights that a pass of text does not read, or that have a term of their own.
+NOT_STREAMED = {led.ROUTED, led.SCALES, "vision", "projector", "embed"}
+# The link that the table of all-reduces was measured on, and its cards.
+TABLE_LINK_DEVICE, TABLE_CARDS = "h200", 8
+DEFAULT_NICS = 8
+FIXED, DENSE, EXPERTS, KDA, ATTENTION, EXCHANGE, PROMPT, ENGINE = (
+    "layers", "dense weights", "experts", "KDA", "attention", "all-reduce", "other work on prompts", "engine",
+)  # fmt: skip
+LAUNCH = "launching kernels"
+GROUPED = "grouped-query attention"
+TERMS = (FIXED, DENSE, EXPERTS, KDA, ATTENTION, GROUPED, EXCHANGE, PROMPT, ENGINE, LAUNCH)
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What the time of a pass depends on, beside its tokens.
+
+    experts: kernel of the routed experts, "auto" for the usual one. all_reduce: "custom" or "nccl" within a node.
+    nics: network cards of a node that an exchange uses. graphs: whether decode passes are captured. drafts: tokens
+    that a draft model proposes for each generated one.
+    """
+
+    model: Model
+    cluster: Cluster
+    layout: Layout
+    engine: Engine
+    experts: str = "auto"
+    all_reduce: str = "auto"
+    nics: int = DEFAULT_NICS
+    cache_dtype: str = "auto"
+    state_dtype: str = "float32"
+    graphs: bool = True
+    drafts: int = 0
+    pp_partition: tuple[int, ...] | None = None
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of the experts by its name in the tables, or the limits of memory and arithmetic."""
+        arch = co.architecture(self.cluster.device)
+        if self.experts != "auto":
+            return self.experts
+        packed = any(a.group == led.ROUTED and a.dtype == "U8" for a in self.model.arrays)
+        return cv.DEFAULT_FAMILY.get(arch, cv.ROOFLINE) if packed else cv.ROOFLINE
+
+    @property
+    def domain(self) -> int:
+        """Cards that reach each other without the network."""
+        reach = cv.fact(devices(), self.cluster.device, "scale_up_domain", "cards") or 0
+        return max(self.cluster.cards_per_node, min(int(reach), self.cluster.cards))
+
+    @property
+    def expert_cards(self) -> int:
+        """Cards that exchange tokens after the MLP."""
+        return self.attention_cards * self.token_groups
+
+    @property
+    def attention_cards(self) -> int:
+        """Cards that share the heads of a request."""
+        return self.engine.attention_tp(self.layout)
+
+    @property
+    def spans_nodes(self) -> bool:
+        """Whether an exchange goes between nodes."""
+        return self.expert_cards > self.domain
+
+    @property
+    def token_groups(self) -> int:
+        """Groups of requests whose tokens meet in the same experts: those within the cards that share the experts."""
+        sets, shares = self.engine.expert_groups(self.layout)
+        return max(1, sets * shares // self.attention_cards) if s.experts in self.model.values else 1
+
+
+def unmodelled(model: Model) -> str:
+    """Why the time of this model's passes is not modelled, empty where it is."""
+    if s.layers_gdn in model.values:
+        return "its gated delta net has no measured kernel"
+    if s.layers_index in model.values:
+        return "its sparse attention has no measured kernel"
+    return ""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The numbers of the model for one set-up, by the name of its equation's symbol, and how each is known."""
+
+    values: Mapping[str, co.Known]
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name].value
+
+
+PER_CARD = ("stream_share", "matrix_share", "state_share", "cache_share", "mla_share", "flash_share")
+OF_CARD = (*PER_CARD, "head_block", "step_us", "hop_start_us", "hop_rate", "skew", "exchange_scale", "client_us")
+OF_ENGINE = ("layer_us", "launch_us")
+OF_KERNEL = ("kernel_decode", "kernel_prompt")
+OF_NETWORK = ("exchange_start_us", "nic_rate")
+NAMES = (*OF_CARD, *OF_ENGINE, *OF_KERNEL, "prompt_us", *OF_NETWORK)
+
+
+def scopes(setup: SetUp, name: str) -> tuple[str, ...]:
+    """Where a number of the model is looked up for a set-up, the narrowest scope first."""
+    device, arch = setup.cluster.device, co.architecture(setup.cluster.device)
+    if name in OF_ENGINE:
+        return (co.engine_scope(setup.engine.name, device),)
+    if name in OF_KERNEL:
+        return f"{setup.kernel}@{arch}", setup.kernel
+    if name in OF_NETWORK:
+        return f"{network_scope(setup)}@{setup.nics}nics", network_scope(setup)
+    return device, arch
+
+
+def constants(setup: SetUp, numbers: co.Table) -> Constants:
+    """The numbers that hold for a set-up."""
+    found = {name: co.pick(numbers, name, *scopes(setup, name)) for name in NAMES if name not in OF_ENGINE}
+    for name in OF_ENGINE:
+        found[name] = co.of_engine(numbers, name, setup.engine.name, setup.cluster.device)
+    return Constants(found)
+
+
+def network_scope(setup: SetUp) -> str:
+    """The scope of the network between nodes."""
+    return f"network@{co.architecture(setup.cluster.device)}"
+
+
+def stage_values(setup: SetUp) -> list[dict[sp.Symbol, float]]:
+    """Values of every symbol that the layout decides, stage by stage."""
+    model, layout, engine = setup.model, setup.layout, setup.engine
+    runs = stages(engine, model, layout, setup.pp_partition)
+    split = split_values(engine, model, layout)
+    rate, base = _rates(setup)
+    widths = {s.cache_bytes: led.width_bytes(led.CACHE_DTYPES[setup.cache_dtype]),
+              s.state_bytes: led.width_bytes(led.STATE_DTYPES[setup.state_dtype])}  # fmt: skip
+    out = []
+    for number, run in enumerate(runs):
+        place = (number == 0, number == len(runs) - 1)
+        values = {**model.values, **split, **widths, **stage_counts(model, run)}
+        streamed = [
+            a for a in model.arrays
+            if a.group not in NOT_STREAMED and not a.group.startswith("mtp") and on_stage(a, *place)
+            and not any(values.get(x) == 0 for x in a.count.free_symbols)
+        ]  # fmt: skip
+        held = sp.Add(*(sharding.weight_bytes(a, way(a)) for a in streamed))
+        used = sp.Add(*(sharding.weight_bytes(replace(a, bytes=a.params), way(a)) for a in streamed))
+        out.append({
+            **{k: float(v) for k, v in values.items()},
+            s.stage_bytes: float(exact(held, values)), s.stage_work: 2 * float(exact(used, values)),
+            s.card_bandwidth: base, s.card_rate: rate, s.cache_rate: _rate(setup.cluster.device, "bf16_dense"),
+            s.residual_rows: float(_rows(model)),
+        })  # fmt: skip
+    return out
+
+
+def _rows(model: Model) -> int:
+    return led.residual_rows(model) if any(a.group == "attnres" for a in model.arrays) else 1
+
+
+def _rate(device: str, quantity: str) -> float:
+    rate = cv.fact(devices(), device, quantity, "MFLOPS")
+    if not rate:
+        raise InputError(f"data/hardware.csv has no '{quantity}' for {device}, so its speed cannot be told")
+    return rate
+
+
+def _rates(setup: SetUp) -> tuple[float, float]:
+    """Arithmetic for the data type of the dense weights, in MFLOPS, and memory bandwidth, in MB/s."""
+    device = setup.cluster.device
+    bandwidth = cv.fact(devices(), device, "hbm_bandwidth", "MB/s")
+    if not bandwidth:
+        raise InputError(f"data/hardware.csv has no 'hbm_bandwidth' for {device}, so its speed cannot be told")
+    dense = [a for a in setup.model.arrays if a.group not in NOT_STREAMED and not a.group.endswith(SCALE_GROUP_SUFFIX)]
+    eight = sum(1 for a in dense if DTYPE_BITS.get(a.dtype) == 8) > len(dense) / 4
+    return _rate(device, "fp8_dense" if eight else "bf16_dense"), bandwidth
+
+
+class PassTimes:
+    """Times of the passes of one set-up. Build once, call for many sizes and many constants."""
+
+    def __init__(self, setup: SetUp) -> None:
+        reason = unmodelled(setup.model)
+        if reason:
+            raise InputError(f"{setup.model.name}: the speed of its passes is not modelled; {reason}")
+        self.setup = setup
+        self.stages = stage_values(setup)
+        v = setup.model.values
+        self.moe = s.experts in v
+        kinds = {EXPERTS: self.moe, KDA: s.layers_kda in v, ATTENTION: s.layers_mla in v, GROUPED: s.layers_gqa in v}
+        self.named = {name for name in _equations().terms if kinds.get(name, True)}
+        self.stacked: dict[sp.Symbol, Any] = {
+            x: np.array([[stage.get(x, 0.0)] for stage in self.stages]) for stage in self.stages for x in stage
+        }
+        device = setup.cluster.device
+        first = self.stages[0]
+        self.heads = max(1, round(first.get(s.kda_heads, 0) / setup.attention_cards))
+        self.kda_us = cv.kda_prompt_us(device, self.heads) or 0.0
+        self.sets = setup.engine.expert_groups(setup.layout)[0] if self.moe else 1
+        self.most_over_mean = expected_most(self.sets)
+        self.expert = self._expert() if self.moe else None
+        link, table_link = (cv.fact(devices(), d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE))
+        self.link_ratio = (link or table_link or 1.0) / (table_link or 1.0)
+
+    def _expert(self) -> cv.ExpertTime | None:
+        setup, v = self.setup, self.setup.model.values
+        kernel = cv.SCALED.get(setup.kernel, setup.kernel)
+        if kernel == cv.ROOFLINE:
+            return None
+        share = self.stages[0][s.width_held] / v[s.expert_width]
+        scale = v[s.expert_width] * v[s.expert_input] / (cv.TABLE_WIDTH * cv.TABLE_INPUT)
+        return cv.ExpertTime(kernel, setup.cluster.device, share, self.sets, scale)
+
+    def expert_us(self, tokens: Array, c: Constants) -> Array:
+        """Time of one used expert on one card by the tokens it gets, in us: measured, or by the limits of the card."""
+        if self.expert is not None:
+            return self.expert.at(tokens)
+        first, v = self.stages[0], self.setup.model.values
+        weights = 3 * v[s.expert_input] * first[s.width_held]
+        routed = [a for a in self.setup.model.arrays if a.group in (led.ROUTED, led.SCALES)]
+        stored, params = (sum(float(exact(getattr(a, n), v)) for a in routed) for n in ("bytes", "params"))
+        read = weights * stored / params / (first[s.card_bandwidth] * c["stream_share"])
+        work = 2 * weights * tokens / (first[s.card_rate] * c["matrix_share"])
+        return np.asarray((read**eq.CORNER + work**eq.CORNER) ** (1 / eq.CORNER), dtype=np.float64)
+
+    def exchange_us(self, cards: int, size: Array, c: Constants) -> Array:
+        """One all-reduce over so many cards by its bytes, in us."""
+        setup = self.setup
+        if cards == 1:
+            return np.zeros_like(size)
+        custom = setup.all_reduce == "custom" or (setup.all_reduce == "auto" and not setup.engine.paged)
+        name = ("custom, vLLM" if setup.engine.paged else "custom, SGLang") if custom else "nccl"
+        if cards <= setup.domain:
+            return cv.exchange_curve(name).at(size / self.link_ratio) * c["exchange_scale"]
+        nodes = -(-cards // setup.domain)
+        start = c["exchange_start_us"] * (1 + np.log2(nodes)) / 2  # a tree over the nodes, measured on two
+        return np.asarray(start + size / (setup.nics * c["nic_rate"]), dtype=np.float64)
+
+    def terms(self, c: Constants, decode: Array, prompt: Array, context: float, seen: float) -> dict[str, Array]:
+        """The terms of passes in us, each of shape (stages, n).
+
+        decode, prompt: generated and prompt tokens of each pass, shape (n,). context: cached tokens of a generating
+        request. seen: tokens that a prompt token attends to, on average.
+        """
+        setup = self.setup
+        n = len(decode)
+        given: dict[sp.Symbol, Any] = {s.decode_tokens: decode, s.prompt_tokens: prompt, s.context_tokens: context,
+                                       s.seen_tokens: seen, s.drafted_tokens: float(setup.drafts)}  # fmt: skip
+        given |= {s.REGISTRY[name].symbol: c[name] for name in (*PER_CARD, "head_block", "skew", "layer_us")}
+        given |= {s.prompt_us: c["prompt_us"], s.kda_prompt_us: self.kda_us, s.launch_us: c["launch_us"],
+                  s.most_over_mean: self.most_over_mean, s.token_groups: setup.token_groups}  # fmt: skip
+        reading = prompt > 0
+        given[s.expert_scale] = np.where(reading, c["kernel_prompt"], c["kernel_decode"])
+        equations = _equations()
+        if self.moe:
+            tokens = _call(equations.routing, {**given, **self.stages[0]})[0]
+            given[s.expert_us] = self.expert_us(tokens, c)
+        size = _call(equations.exchange, {**given, **self.stages[0]})[0]
+        given[s.exchange_us] = self.exchange_us(setup.attention_cards, size, c)
+        given[s.experts_exchange_us] = self.exchange_us(setup.expert_cards, size * setup.token_groups, c)
+        values = {**self.stacked, **given}
+        names = [name for name in equations.terms if name in self.named]
+        found = dict(zip(names, _call(tuple(equations.terms[name] for name in names), values), strict=True))
+        out = {name: np.zeros((len(self.stages), n)) for name in TERMS}
+        for name, value in found.items():
+            out[name] = out[name] + value
+        captured = setup.graphs & ~reading
+        fixed = out.pop(FIXED)
+        work = np.asarray(sum(out.values()), dtype=np.float64)
+        launched = _call(equations.launched, {**values, s.pass_work_us: work})[0]
+        return {FIXED: np.where(captured, fixed, 0.0), **out, ENGINE: np.full_like(work, c["step_us"]),
+                LAUNCH: np.where(captured, 0.0, launched - work)}  # fmt: skip
+
+    def times(self, c: Constants, decode: Array, prompt: Array, context: float, seen: float) -> Array:
+        """Times of passes in us, of shape (stages, n)."""
+        return np.asarray(sum(self.terms(c, decode, prompt, context, seen).values()), dtype=np.float64)
+
+    def hop_us(self, c: Constants, tokens: float) -> float:
+        """Handing a pass of so many tokens to the next stage, in us."""
+        values = {**self.stages[0], s.decode_tokens: tokens, s.prompt_tokens: 0.0, s.drafted_tokens: 0.0,
+                  s.hop_start_us: c["hop_start_us"], s.hop_rate: c["hop_rate"]}  # fmt: skip
+        return float(_call(_equations().hop, values)[0])
+
+
+@dataclass(frozen=True)
+class _Equations:
+    routing: tuple[sp.Expr, ...]
+    exchange: tuple[sp.Expr, ...]
+    launched: tuple[sp.Expr, ...]
+    hop: tuple[sp.Expr, ...]
+    terms: Mapping[str, sp.Expr]
+
+
+@lru_cache(maxsize=1)
+def _equations() -> _Equations:
+    """The equations, built once: to build one takes longer than to evaluate it."""
+    return _Equations(
+        routing=(eq.tokens_per_expert(),),
+        exchange=(eq.exchange_bytes(),), launched=(eq.launched_us(s.pass_work_us),), hop=(eq.hop_us(),),
+        terms={FIXED: eq.decode_fixed_us(), DENSE: eq.dense_us(), EXPERTS: eq.experts_us(), KDA: eq.kda_us(),
+               ATTENTION: eq.mla_us(), GROUPED: eq.gqa_us(), EXCHANGE: eq.exchanges_us(), PROMPT: eq.other_prompt_us()},
+    )  # fmt: skip
+
+
+def _call(expressions: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, Any]) -> list[Any]:
+    arguments, function = prepared(expressions)
+    return list(function(*(values[x] for x in arguments)))
+
+
+@lru_cache(maxsize=64)
+def expected_most(cards: int) -> float:
+    """The largest of so many standard normal loads, on average: 0 for one card. By the integral of its distribution."""
+    from math import erf, sqrt
+
+    if cards == 1:
+        return 0.0
+    x = np.linspace(-8, 8, 4001)
+    below = np.array([0.5 * (1 + erf(v / sqrt(2))) for v in x])
+    most = below**cards
+    return float(np.trapezoid(x * np.gradient(most, x), x))

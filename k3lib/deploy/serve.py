@@ -1,0 +1,309 @@
+"""A load on a deployment, pass by pass: clients that each wait for their answer before they ask again.
+
+Deterministic: no random number is drawn. Between two events (a request comes, a prompt is read, an answer ends) all
+passes are alike, and the loop jumps over them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from k3lib.deploy.passes import Constants, PassTimes
+from k3lib.errors import InputError
+
+# Sizes at which passes are timed; between them times are read on straight lines.
+DECODE_GRID = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
+PROMPT_GRID = (1, 64, 128, 256, 512, 768, 1000, 1500, 2000, 3000, 4000, 5000, 6000, 7000, 8000)
+# Requests of a run, where not told: as the measured runs do, fewer for each client where clients are many.
+MANY_REQUESTS, MOST_ROUNDS, LEAST_ROUNDS = 256, 7, 2
+US_PER_MS, US_PER_S = 1e3, 1e6
+LONGEST_RUN_PASSES = 2_000_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """isl, osl: prompt and output tokens of each request. concurrency: clients. requests: in all.
+
+    acceptance: tokens that a pass yields for a request with a draft model, 1 without.
+    """
+
+    isl: int
+    osl: int
+    concurrency: int
+    requests: int | None = None
+    acceptance: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a load that cannot be."""
+        for name in ("isl", "osl", "concurrency"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} {getattr(self, name)}: must be at least 1")
+        if self.acceptance < 1:
+            raise InputError(f"--acceptance-length {self.acceptance:g}: must be at least 1 token a pass")
+        if self.requests is not None and self.requests < 1:
+            raise InputError(f"--requests {self.requests}: must be at least 1")
+
+    @property
+    def total(self) -> int:
+        """Requests of the run."""
+        rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, MANY_REQUESTS // self.concurrency))
+        return self.requests or rounds * self.concurrency
+
+    @property
+    def passes(self) -> int:
+        """Passes after the first token that yield the answer of one request."""
+        return round((self.osl - 1) / self.acceptance)
+
+
+@dataclass(frozen=True)
+class Served:
+    """What clients see: output of all in tok/s, time per output token and time to first token in ms."""
+
+    output_tps: float
+    tpot_ms: float
+    ttft_mean_ms: float
+    ttft_median_ms: float
+    ttft_p99_ms: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How an engine runs passes. slots: passes in flight, one for each pipeline stage. chunk: tokens of a pass.
+
+    running: requests that may run at once. mixes: prompts ride with generation, and are spread over the slots;
+    otherwise slots take turns and read prompts in passes of their own.
+    """
+
+    slots: int
+    chunk: int
+    running: int
+    mixes: bool
+    client_us: float
+    hop_us: float
+
+
+@dataclass
+class Grid:
+    """Stage times of passes in us, by generated and prompt tokens."""
+
+    decode: list[list[float]]
+    mixed: list[list[list[float]]]
+    requests: list[int]
+    prompts: list[float]
+    known: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+
+    def at(self, decode: int, prompt: int) -> list[float]:
+        """Time of each stage."""
+        key = (decode, prompt)
+        if key not in self.known:
+            low, high, share = _place(self.requests, decode)
+            if prompt == 0:
+                self.known[key] = [row[low] * (1 - share) + row[high] * share for row in self.decode]
+            else:
+                left, right, part = _place(self.prompts, prompt)
+                self.known[key] = [
+                    (row[low][left] * (1 - part) + row[low][right] * part) * (1 - share)
+                    + (row[high][left] * (1 - part) + row[high][right] * part) * share
+                    for row in self.mixed
+                ]
+        return self.known[key]
+
+
+def _place(points: Sequence[float], value: float) -> tuple[int, int, float]:
+    low = max(0, min(bisect_right(points, value) - 1, len(points) - 2))
+    share = (value - points[low]) / (points[low + 1] - points[low])
+    return low, low + 1, max(0.0, share)
+
+
+def grid(passes: PassTimes, constants: Constants, load: Load, chunk: int) -> Grid:
+    """Stage times of all passes that the load can lead to."""
+    context, seen = load.isl + load.osl / 2, load.isl / 2
+    prompts = sorted({float(p) for p in PROMPT_GRID if p < chunk} | {chunk * k / 8 for k in range(1, 9) if chunk >= 64})
+    prompts = [p for p in prompts if p <= chunk] or [1.0]
+    if len(prompts) == 1:
+        prompts = [prompts[0], prompts[0] + 1]
+    needed = bisect_left(DECODE_GRID, load.concurrency) + 1
+    requests = list(DECODE_GRID[: max(2, needed)])
+    both = [(b, 0.0) for b in requests[1:]] + [(b, p) for b in requests for p in prompts]
+    decode, prompt = np.array(both, dtype=np.float64).T
+    times = passes.times(constants, decode, prompt, context, seen)
+    first = len(requests) - 1
+    return Grid(
+        [[0.0, *row[:first].tolist()] for row in times],
+        [row[first:].reshape(len(requests), len(prompts)).tolist() for row in times],
+        requests,
+        prompts,
+    )
+
+
+def serve(grid: Grid, load: Load, rules: Rules) -> Served:
+    """What the load's clients see under the engine's rules. Raises InputError where a run would not end in time."""
+    loop = _Loop(grid.at, load, rules)
+    (loop.mixing if rules.mixes else loop.taking_turns)()
+    ttft, tpot = np.array(loop.ttft), np.array(loop.tpot or [0.0])
+    return Served(
+        output_tps=load.total * load.osl / (loop.end / US_PER_S),
+        tpot_ms=float(tpot.mean()) / US_PER_MS,
+        ttft_mean_ms=float(ttft.mean()) / US_PER_MS,
+        ttft_median_ms=float(np.median(ttft)) / US_PER_MS,
+        ttft_p99_ms=float(np.percentile(ttft, 99)) / US_PER_MS,
+    )
+
+
+class _Loop:
+    """State of a run. Times in us."""
+
+    def __init__(self, at: Callable[[int, int], list[float]], load: Load, rules: Rules) -> None:
+        self.at, self.load, self.rules = at, load, rules
+        self.total, self.passes = load.total, max(load.passes, 0)
+        self.now = self.end = 0.0
+        self.arrivals = deque(i * rules.client_us for i in range(min(load.concurrency, self.total)))
+        self.sent, self.done, self.running, self.steps = len(self.arrivals), 0, 0, 0
+        self.waiting: deque[float] = deque()
+        self.partial: list[list[float] | None] = [None] * rules.slots  # arrival, prompt tokens that are left
+        self.groups: list[list[list[float]]] = [[] for _ in range(rules.slots)]  # requests, passes left, first token
+        self.flying: deque[tuple[float, int, bool, list[float]]] = deque()  # end, slot, generates, prompts it ends
+        self.busy = [False] * rules.slots
+        self.stage_free = [0.0] * rules.slots
+        self.ttft: list[float] = []
+        self.tpot: list[float] = []
+
+    def mixing(self) -> None:
+        """Whenever a slot is free its requests and its share of the waiting prompts go into one pass."""
+        while self._goes_on():
+            self._receive()
+            slot = next(
+                (i for i, busy in enumerate(self.busy) if not busy and (self.groups[i] or self.partial[i])), None
+            )
+            if slot is None and self.waiting and self.running < self.rules.running and not all(self.busy):
+                slot = self.busy.index(False)
+            if slot is not None:
+                mine = self._requests(slot)
+                all_of_them = sum(map(self._requests, range(self.rules.slots))) + len(self.waiting)
+                all_of_them += sum(len(ended) for *_, ended in self.flying)
+                quota = -(-min(all_of_them, self.rules.running) // self.rules.slots) - mine
+                prompt, ended = self._admit(slot, self.rules.chunk - mine, quota)
+                if mine or prompt:
+                    self._start(slot, prompt, ended, generates=mine > 0)
+                    self._jump()
+                    if len(self.flying) < self.rules.slots:
+                        continue
+            if self.flying:
+                self._finish()
+            else:
+                self.now = max(self.now, self.arrivals[0])
+
+    def taking_turns(self) -> None:
+        """Slots come round; one with waiting prompts reads them, otherwise it generates."""
+        share = -(-self.rules.running // self.rules.slots)
+        slot = -1
+        while self._goes_on():
+            slot = (slot + 1) % self.rules.slots
+            while self.busy[slot]:
+                self._finish()
+            self._receive()
+            mine = self._requests(slot)
+            prompt, ended = self._admit(slot, self.rules.chunk, share - mine)
+            if prompt or mine:
+                self._start(slot, prompt, ended, generates=not prompt)
+                if not prompt:
+                    self._jump()
+            elif not any(self.busy) and not self.waiting and self.arrivals:
+                self.now = max(self.now, self.arrivals[0])
+
+    def _goes_on(self) -> bool:
+        self.steps += 1
+        if self.steps > LONGEST_RUN_PASSES:
+            raise InputError(f"a run of {self.total:,} requests of {self.load.isl:,} + {self.load.osl:,} tokens takes "
+                             f"more than {LONGEST_RUN_PASSES:,} passes; ask for fewer requests")  # fmt: skip
+        return self.done < self.total
+
+    def _requests(self, slot: int) -> int:
+        return int(sum(group[0] for group in self.groups[slot]))
+
+    def _receive(self) -> None:
+        while self.arrivals and self.arrivals[0] <= self.now:
+            self.waiting.append(self.arrivals.popleft())
+
+    def _admit(self, slot: int, budget: int, quota: int) -> tuple[int, list[float]]:
+        """Prompt tokens for the slot's next pass, and the arrivals of the prompts that it ends."""
+        prompt, ended = 0, []
+        half = self.partial[slot]
+        if half is not None:
+            take = min(budget, int(half[1]))
+            prompt, budget = take, budget - take
+            half[1] -= take
+            if half[1] == 0:
+                ended.append(half[0])
+                self.partial[slot] = None
+        while budget > 0 and quota > len(ended) and self.partial[slot] is None and self.waiting:
+            if self.running >= self.rules.running:
+                break
+            arrival = self.waiting.popleft()
+            self.running += 1
+            take = min(budget, self.load.isl)
+            prompt, budget = prompt + take, budget - take
+            if take == self.load.isl:
+                ended.append(arrival)
+            else:
+                self.partial[slot] = [arrival, self.load.isl - take]
+        return prompt, ended
+
+    def _start(self, slot: int, prompt: int, ended: list[float], generates: bool) -> None:
+        at = self.now
+        for stage, time in enumerate(self.at(self._requests(slot) if generates else 0, prompt)):
+            at = max(at, self.stage_free[stage]) + time
+            self.stage_free[stage] = at
+            at += self.rules.hop_us
+        self.flying.append((at, slot, generates, ended))
+        self.busy[slot] = True
+
+    def _finish(self) -> None:
+        """Wait for the oldest pass in flight and take up its results."""
+        at, slot, generates, ended = self.flying.popleft()
+        self.now, self.busy[slot] = max(self.now, at), False
+        if generates:
+            for group in self.groups[slot]:
+                group[1] -= 1
+                if group[1] <= 0:
+                    self.tpot += [(at - group[2]) / (self.load.osl - 1)] * int(group[0])
+                    self._answered(at, int(group[0]))
+            self.groups[slot] = [group for group in self.groups[slot] if group[1] > 0]
+        self.ttft += [at - arrival for arrival in ended]
+        if ended and self.passes > 0:
+            self.groups[slot].append([len(ended), self.passes, at])
+        elif ended:
+            self._answered(at, len(ended))
+
+    def _answered(self, at: float, requests: int) -> None:
+        self.end = at
+        self.done += requests
+        self.running -= requests
+        for _ in range(min(requests, self.total - self.sent)):
+            last = self.arrivals[-1] if self.arrivals else at
+            self.arrivals.append(max(at, last) + self.rules.client_us)
+            self.sent += 1
+
+    def _jump(self) -> None:
+        """Where every slot only generates and nothing can come in: on to just before the next answer ends."""
+        stuck = not self.waiting or self.running >= self.rules.running
+        if self.arrivals or not stuck or any(self.partial) or any(ended for *_, ended in self.flying):
+            return
+        active = [i for i in range(self.rules.slots) if self.groups[i]]
+        skip = min((group[1] for i in active for group in self.groups[i]), default=0) - 2
+        if skip < 1:
+            return
+        times = [self.at(self._requests(i), 0) for i in active]
+        through = max(sum(row) for row in times) + self.rules.hop_us * self.rules.slots
+        period = max(through, *(sum(stage) for stage in zip(*times, strict=True)))
+        for i in active:
+            for group in self.groups[i]:
+                group[1] -= skip
+        self.now += skip * period
+        self.stage_free = [at + skip * period for at in self.stage_free]
+        self.flying = deque((at + skip * period, *rest) for at, *rest in self.flying)
