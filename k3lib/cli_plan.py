@@ -9,17 +9,20 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k3lib import cli_speed
 from k3lib.errors import EXIT_DONE, EXIT_NO, InputError
 
 if TYPE_CHECKING:
     from k3lib.deploy.plan import Plan
 
 DESCRIPTION = """\
-The ledger of the tightest card, what is left for caches, and whether it fits. Exit code 1 when it does not.
+The ledger of the tightest card, what is left for caches, whether it fits, and how fast it will be. Exit code 1 when it
+does not fit.
 
   k3 plan --model kimi-k3 --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
   k3 plan --cluster 2x8xh200 --layout tp8,pp2 --max-model-len 8192 --kv-memory-gib 26.88,26.57 --json
-  k3 plan --cluster 1x8xb300 --layout tp8 --engine sglang --kv-cache-dtype fp8
+  k3 plan --cluster 1x8xb300 --layout tp8 --engine sglang --isl 8192 --osl 1024 --concurrency 16
+  k3 plan --cluster 4x8xh20-96 --layout tp8,pp4 --nics 4 --sweep
 """
 
 
@@ -48,18 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mamba-ssm-dtype", default="float32", help="float32 or bfloat16")
     add("--enable-prefix-caching", action="store_true", help="keep prefixes, at the price of more state")
     add("--enforce-eager", action="store_true", help="no captured graphs")
-    add(
-        "--moe-backend",
-        default="auto",
-        choices=["auto", "marlin", "humming"],
-        help="kernel of the experts; all pad alike",
-    )
     add("--mamba-full-memory-ratio", type=float, default=None, metavar="RATIO", help="state pool over token pool")
     add("--mamba-radix-cache-strategy", default="extra_buffer",
         help="radix_off, no_buffer, extra_buffer or extra_buffer_lazy")  # fmt: skip
     add("--kv-memory-gib", default=None, metavar="GIB[,GIB...]",
         help="memory for caches as a log printed it, one value or one a stage")  # fmt: skip
     add("--draft-tokens", type=int, default=0, metavar="N", help="tokens that a draft model proposes at a time")
+    cli_speed.add_arguments(parser)
     add("--json", action="store_true", help="print JSON")
 
 
@@ -91,7 +89,16 @@ def run(args: argparse.Namespace) -> int:
             low, high = min(weights_gib(other)), max(weights_gib(other))
             plan = replace(plan, reason=f"{plan.reason}. Nearest that fits: {other.layout} on {other.cluster} "
                                         f"({low:.1f} to {high:.1f} GiB of weights a card)")  # fmt: skip
-    print(json.dumps(as_json(plan), indent=1, allow_nan=False) if args.json else as_text(plan, args.concurrency))
+    load = cli_speed.load_of(args)
+    found, why = cli_speed.speed(plan, args, hardware)
+    table = cli_speed.sweep(plan, args, hardware) if args.sweep and plan.fits else []
+    if args.json:
+        speed = {"speed": cli_speed.as_json(found, load), "speed_reason": why}
+        print(json.dumps({**as_json(plan), **speed, **({"sweep": table} if args.sweep else {})}, indent=1,
+                         allow_nan=False))  # fmt: skip
+    else:
+        below = cli_speed.sweep_lines(table) if args.sweep else cli_speed.as_lines(found, why, load)
+        print("\n".join([as_text(plan, args.concurrency), *below]))
     return EXIT_DONE if plan.fits else EXIT_NO
 
 

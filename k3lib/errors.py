@@ -20,6 +20,10 @@ class InputError(ValueError):
         super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}")
 
 
+class NoSpeedError(InputError):
+    """The speed of something cannot be told, while the rest of it can."""
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """A remedy for an unknown name: the nearest known one, or the list of them all.
 

@@ -8,7 +8,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k3lib.account import attention, blocks, cache, readings, sharding, storage, tensors
+from k3lib.account import attention, blocks, cache, passes, readings, sharding, storage, tensors
 from k3lib.account import symbols as s
 from k3lib.errors import InputError
 from k3lib.evaluate import arrays, exact, whole
@@ -178,6 +178,11 @@ def test_a_block_that_the_edge_cuts_has_its_own_scale() -> None:
     assert [exact(side, usual) for side in scale.shape] == [5, 56]
 
 
+PASS_TERMS = [passes.dense_us(), passes.experts_us(), passes.busiest_card_experts(), passes.kda_us(), passes.mla_us(),
+              passes.gqa_us(), passes.exchange_between_nodes_us(), passes.exchanges_us(), passes.hop_us(),
+              passes.decode_fixed_us(), passes.other_prompt_us(), passes.launched_us(s.pass_work_us), passes.engine_us()]  # fmt: skip
+
+
 def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
     used = {
         str(x) for m in map(load_model, PUBLISHED_BYTES) for a in m.arrays for x in sp.sympify(a.bytes).free_symbols
@@ -202,7 +207,7 @@ def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
         sharding.gqa_token_bytes(),
         sharding.block_bytes(sharding.mla_token_bytes()),
     ]
-    laid += [sharding.index_token_bytes(), sharding.packed_token_bytes()]  # fmt: skip
+    laid += [sharding.index_token_bytes(), sharding.packed_token_bytes(), *PASS_TERMS]  # fmt: skip
     used |= {str(x) for expression in laid for x in expression.free_symbols}
     assert used == set(s.REGISTRY)
 

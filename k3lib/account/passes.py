@@ -141,6 +141,11 @@ def other_prompt_us() -> sp.Expr:
     return s.layers * s.prompt_tokens * s.prompt_us
 
 
+def engine_us() -> sp.Expr:
+    """The engine itself, and its draft model. Unit: us."""
+    return s.step_us + s.drafted_tokens * s.draft_us
+
+
 def launched_us(work: sp.Expr) -> sp.Expr:
     """A pass without a captured graph: the launches of its kernels, or its work, whichever is longer. Unit: us."""
     return _either(work, s.layers * s.launch_us, LAUNCH_CORNER)

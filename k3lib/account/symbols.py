@@ -232,6 +232,7 @@ launch_us = measure(
     "launch_us", "a_P", "us", "time to launch a layer's kernels one by one, when no graph is captured", _TIME
 )
 step_us = measure("step_us", "t_{step}", "us", "time of the engine itself in a pass", _TIME)
+draft_us = measure("draft_us", "t_d", "us", "time of a draft model for one token that it proposes", _TIME)
 exchange_us = measure("exchange_us", "t_x", "us", "time of the all-reduce after attention", _TIME, zero=True)
 experts_exchange_us = measure(
     "experts_exchange_us",

@@ -109,7 +109,11 @@ def _paged(model: Model, layout: Layout, engine: Engine, settings: Settings, run
 
 def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, runs: Sequence[range],
             free: Sequence[float], token: int, kept: int) -> Caches | None:  # fmt: skip
-    """SGLang: state slots and tokens in two pools whose sizes stand in a set ratio."""
+    """SGLang: state slots and tokens in two pools whose sizes stand in a set ratio.
+
+    With pipeline stages the slots are counted as though a stage held the states of all layers, and the first stage
+    decides. Source: the slots that mm_sglang_pp4 and mm_sglang_tp16 report.
+    """
     ratio = engine.rule("state_ratio").value if settings.state_ratio is None else settings.state_ratio
     if not 0 < ratio < math.inf:
         raise InputError(f"--mamba-full-memory-ratio {ratio}: must be above 0")
@@ -121,8 +125,9 @@ def _pooled(model: Model, layout: Layout, engine: Engine, settings: Settings, ru
         draft = engine.in_bytes("draft_bytes_per_token")[0] if settings.draft_tokens else 0.0
         cell = draft + (len(mixers) - sum(m in ("kda", "gdn") for m in mixers)) * token
         for_states = left * ratio / (1 + ratio) if states else 0.0
-        if states:
-            slots = min(slots, math.floor(for_states / states) - 1)  # one slot beyond those that requests use
+        if states and layers.start == 0:
+            counted = sum(m in ("kda", "gdn") for m in model.mixers) * kept
+            slots = math.floor(for_states / counted) - 1  # one slot beyond those that requests use
         if cell:
             tokens = min(tokens, (math.floor((left - for_states) / cell) - page) // page * page)
     if tokens < 1 or slots < 1:

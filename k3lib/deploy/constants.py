@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from k3lib.errors import InputError
 from k3lib.facts.catalog import device_kin
@@ -16,6 +16,8 @@ UNIT_OF = {"GB/s": "MB/s"}
 # What a constant of one card is worth on another of the same architecture, as a spread of its logarithm: hosts, images
 # and clocks differ.
 KIN_SPREAD = 0.5
+# The same of a kernel: two engines' tables of one card differ by six per cent, and clocks and memory differ more.
+KERNEL_KIN_SPREAD = 0.15
 Key = tuple[str, str]
 
 
@@ -83,6 +85,16 @@ def of_engine(numbers: Table, parameter: str, engine: str, device: str) -> Known
     if kin:
         return _mean(kin, KIN_SPREAD, "taken over from a card of its kind")
     return pick(numbers, parameter)
+
+
+def measured(numbers: Table, device: str) -> bool:
+    """Whether whole runs on this very card went into a fit."""
+    return any(parameter == "layer_us" and scope.endswith(f"@{device}") for parameter, scope in numbers)
+
+
+def widened(number: Known, more: float) -> Known:
+    """The number, less well known."""
+    return replace(number, spread=math.hypot(number.spread, more))
 
 
 def _mean(numbers: list[Known], more: float, how: str) -> Known:

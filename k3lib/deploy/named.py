@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from k3lib.deploy.caches import Settings
 from k3lib.deploy.plan import Plan, make_plan
+from k3lib.deploy.speed import Options
 from k3lib.engines.layout import Cluster, parse_cluster, parse_layout
-from k3lib.errors import InputError
+from k3lib.errors import InputError, near
+from k3lib.facts.named import plans
 from k3lib.models.model import Model
-
-# name -> cluster, layout, share of the card. The shares are those that each layout ran or was listed with.
-ALTERNATIVES: dict[str, tuple[str, str, float]] = {
-    "h20x32-tp8pp4ep8": ("4x8xh20-96", "tp8,pp4,ep8", 0.90),
-    "h20x32-tp32ep32": ("4x8xh20-96", "tp32,ep32", 0.90),
-    "h20x32-tp16pp2": ("4x8xh20-96", "tp16,pp2", 0.90),
-    "h20x16-tp16ep16": ("2x8xh20-96", "tp16,ep16", 0.97),
-    "h20-141x16-tp8pp2": ("2x8xh20-141", "tp8,pp2", 0.90),
-    "h100x32-tp32": ("4x8xh100", "tp32", 0.90),
-    "h100x32-tp8pp4": ("4x8xh100", "tp8,pp4", 0.90),
-    "h200x8-tp8": ("1x8xh200", "tp8", 0.97),
-    "h200x16-tp16": ("2x8xh200", "tp16", 0.97),
-    "h200x16-tp8pp2": ("2x8xh200", "tp8,pp2", 0.90),
-}
 
 
 def scenario_cluster(cards: int, cards_per_node: int, device: str) -> Cluster:
@@ -31,7 +19,15 @@ def scenario_cluster(cards: int, cards_per_node: int, device: str) -> Cluster:
 
 
 def alternative(name: str, model: Model, max_model_len: int) -> Plan:
-    """One of the named alternatives under vLLM."""
-    cluster, layout, share = ALTERNATIVES[name]
-    settings = Settings(utilisation=share, max_model_len=max_model_len)
-    return make_plan(model, parse_cluster(cluster), parse_layout(layout), "vllm", settings)
+    """A plan of data/plans.csv by name. Raises InputError with the near name."""
+    if name not in plans():
+        raise InputError(f"plan '{name}' is not in data/plans.csv. {near(name, plans())}")
+    row = plans()[name]
+    settings = Settings(utilisation=row.utilisation, max_model_len=max_model_len, max_num_seqs=512,
+                        state_dtype=row.flags.get("state_dtype", "float32"))  # fmt: skip
+    return make_plan(model, parse_cluster(row.cluster), parse_layout(row.layout), row.engine, settings)
+
+
+def options(name: str, nics: int | None = None) -> Options:
+    """What a named plan says that its memory does not depend on."""
+    return Options(experts=plans()[name].flags.get("experts", "auto"), nics=nics)

@@ -18,9 +18,9 @@ from k3lib.account.tensors import SCALE_GROUP_SUFFIX
 from k3lib.deploy import constants as co
 from k3lib.deploy import curves as cv
 from k3lib.deploy import ledger as led
-from k3lib.engines.layout import Cluster, Layout
+from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.engines.rules import Engine, on_stage, split_values, stage_counts, stages, way
-from k3lib.errors import InputError
+from k3lib.errors import NoSpeedError
 from k3lib.evaluate import Array, exact, prepared
 from k3lib.facts.catalog import devices
 from k3lib.models.model import Model
@@ -44,7 +44,7 @@ class SetUp:
 
     experts: kernel of the routed experts, "auto" for the usual one. all_reduce: "custom" or "nccl" within a node.
     nics: network cards of a node that an exchange uses. graphs: whether decode passes are captured. drafts: tokens
-    that a draft model proposes for each generated one.
+    that a draft model proposes for each generated one. hardware: device facts, if not those of data/hardware.csv.
     """
 
     model: Model
@@ -59,6 +59,12 @@ class SetUp:
     graphs: bool = True
     drafts: int = 0
     pp_partition: tuple[int, ...] | None = None
+    hardware: Hardware | None = None
+
+    @property
+    def facts(self) -> Hardware:
+        """Device facts: the reader's, or those of the project."""
+        return self.hardware or devices()
 
     @property
     def kernel(self) -> str:
@@ -72,7 +78,7 @@ class SetUp:
     @property
     def domain(self) -> int:
         """Cards that reach each other without the network."""
-        reach = cv.fact(devices(), self.cluster.device, "scale_up_domain", "cards") or 0
+        reach = cv.fact(self.facts, self.cluster.device, "scale_up_domain", "cards") or 0
         return max(self.cluster.cards_per_node, min(int(reach), self.cluster.cards))
 
     @property
@@ -117,7 +123,17 @@ class Constants:
 
 
 PER_CARD = ("stream_share", "matrix_share", "state_share", "cache_share", "mla_share", "flash_share")
-OF_CARD = (*PER_CARD, "head_block", "step_us", "hop_start_us", "hop_rate", "skew", "exchange_scale", "client_us")
+OF_CARD = (
+    *PER_CARD,
+    "head_block",
+    "step_us",
+    "draft_us",
+    "hop_start_us",
+    "hop_rate",
+    "skew",
+    "exchange_scale",
+    "client_us",
+)
 OF_ENGINE = ("layer_us", "launch_us")
 OF_KERNEL = ("kernel_decode", "kernel_prompt")
 OF_NETWORK = ("exchange_start_us", "nic_rate")
@@ -141,6 +157,9 @@ def constants(setup: SetUp, numbers: co.Table) -> Constants:
     found = {name: co.pick(numbers, name, *scopes(setup, name)) for name in NAMES if name not in OF_ENGINE}
     for name in OF_ENGINE:
         found[name] = co.of_engine(numbers, name, setup.engine.name, setup.cluster.device)
+    if not co.measured(numbers, setup.cluster.device):
+        for name in OF_KERNEL:
+            found[name] = co.widened(found[name], co.KERNEL_KIN_SPREAD)
     return Constants(found)
 
 
@@ -171,7 +190,7 @@ def stage_values(setup: SetUp) -> list[dict[sp.Symbol, float]]:
         out.append({
             **{k: float(v) for k, v in values.items()},
             s.stage_bytes: float(exact(held, values)), s.stage_work: 2 * float(exact(used, values)),
-            s.card_bandwidth: base, s.card_rate: rate, s.cache_rate: _rate(setup.cluster.device, "bf16_dense"),
+            s.card_bandwidth: base, s.card_rate: rate, s.cache_rate: _rate(setup, "bf16_dense"),
             s.residual_rows: float(_rows(model)),
         })  # fmt: skip
     return out
@@ -181,22 +200,23 @@ def _rows(model: Model) -> int:
     return led.residual_rows(model) if any(a.group == "attnres" for a in model.arrays) else 1
 
 
-def _rate(device: str, quantity: str) -> float:
-    rate = cv.fact(devices(), device, quantity, "MFLOPS")
+def _rate(setup: SetUp, quantity: str) -> float:
+    device = setup.cluster.device
+    rate = cv.fact(setup.facts, device, quantity, "MFLOPS")
     if not rate:
-        raise InputError(f"data/hardware.csv has no '{quantity}' for {device}, so its speed cannot be told")
+        raise NoSpeedError(f"data/hardware.csv has no '{quantity}' for {device}, so its speed cannot be told")
     return rate
 
 
 def _rates(setup: SetUp) -> tuple[float, float]:
     """Arithmetic for the data type of the dense weights, in MFLOPS, and memory bandwidth, in MB/s."""
     device = setup.cluster.device
-    bandwidth = cv.fact(devices(), device, "hbm_bandwidth", "MB/s")
+    bandwidth = cv.fact(setup.facts, device, "hbm_bandwidth", "MB/s")
     if not bandwidth:
-        raise InputError(f"data/hardware.csv has no 'hbm_bandwidth' for {device}, so its speed cannot be told")
+        raise NoSpeedError(f"data/hardware.csv has no 'hbm_bandwidth' for {device}, so its speed cannot be told")
     dense = [a for a in setup.model.arrays if a.group not in NOT_STREAMED and not a.group.endswith(SCALE_GROUP_SUFFIX)]
     eight = sum(1 for a in dense if DTYPE_BITS.get(a.dtype) == 8) > len(dense) / 4
-    return _rate(device, "fp8_dense" if eight else "bf16_dense"), bandwidth
+    return _rate(setup, "fp8_dense" if eight else "bf16_dense"), bandwidth
 
 
 class PassTimes:
@@ -205,7 +225,7 @@ class PassTimes:
     def __init__(self, setup: SetUp) -> None:
         reason = unmodelled(setup.model)
         if reason:
-            raise InputError(f"{setup.model.name}: the speed of its passes is not modelled; {reason}")
+            raise NoSpeedError(f"{setup.model.name}: the speed of its passes is not modelled; {reason}")
         self.setup = setup
         self.stages = stage_values(setup)
         v = setup.model.values
@@ -222,7 +242,9 @@ class PassTimes:
         self.sets = setup.engine.expert_groups(setup.layout)[0] if self.moe else 1
         self.most_over_mean = expected_most(self.sets)
         self.expert = self._expert() if self.moe else None
-        link, table_link = (cv.fact(devices(), d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE))
+        link, table_link = (
+            cv.fact(setup.facts, d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE)
+        )
         self.link_ratio = (link or table_link or 1.0) / (table_link or 1.0)
 
     def _expert(self) -> cv.ExpertTime | None:
@@ -269,7 +291,10 @@ class PassTimes:
         n = len(decode)
         given: dict[sp.Symbol, Any] = {s.decode_tokens: decode, s.prompt_tokens: prompt, s.context_tokens: context,
                                        s.seen_tokens: seen, s.drafted_tokens: float(setup.drafts)}  # fmt: skip
-        given |= {s.REGISTRY[name].symbol: c[name] for name in (*PER_CARD, "head_block", "skew", "layer_us")}
+        given |= {
+            s.REGISTRY[name].symbol: c[name]
+            for name in (*PER_CARD, "head_block", "skew", "layer_us", "step_us", "draft_us")
+        }
         given |= {s.prompt_us: c["prompt_us"], s.kda_prompt_us: self.kda_us, s.launch_us: c["launch_us"],
                   s.most_over_mean: self.most_over_mean, s.token_groups: setup.token_groups}  # fmt: skip
         reading = prompt > 0
@@ -288,10 +313,10 @@ class PassTimes:
         for name, value in found.items():
             out[name] = out[name] + value
         captured = setup.graphs & ~reading
-        fixed = out.pop(FIXED)
+        fixed, engine = out.pop(FIXED), out.pop(ENGINE)
         work = np.asarray(sum(out.values()), dtype=np.float64)
         launched = _call(equations.launched, {**values, s.pass_work_us: work})[0]
-        return {FIXED: np.where(captured, fixed, 0.0), **out, ENGINE: np.full_like(work, c["step_us"]),
+        return {FIXED: np.where(captured, fixed, 0.0), **out, ENGINE: engine,
                 LAUNCH: np.where(captured, 0.0, launched - work)}  # fmt: skip
 
     def times(self, c: Constants, decode: Array, prompt: Array, context: float, seen: float) -> Array:
@@ -321,7 +346,7 @@ def _equations() -> _Equations:
         routing=(eq.tokens_per_expert(),),
         exchange=(eq.exchange_bytes(),), launched=(eq.launched_us(s.pass_work_us),), hop=(eq.hop_us(),),
         terms={FIXED: eq.decode_fixed_us(), DENSE: eq.dense_us(), EXPERTS: eq.experts_us(), KDA: eq.kda_us(),
-               ATTENTION: eq.mla_us(), GROUPED: eq.gqa_us(), EXCHANGE: eq.exchanges_us(), PROMPT: eq.other_prompt_us()},
+               ATTENTION: eq.mla_us(), GROUPED: eq.gqa_us(), EXCHANGE: eq.exchanges_us(), PROMPT: eq.other_prompt_us(), ENGINE: eq.engine_us()},
     )  # fmt: skip
 
 

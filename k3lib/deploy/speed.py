@@ -14,6 +14,7 @@ from k3lib.deploy.caches import caches
 from k3lib.deploy.passes import TERMS, PassTimes, SetUp, constants
 from k3lib.deploy.plan import Plan
 from k3lib.deploy.serve import Load, Rules, Served, grid, serve
+from k3lib.engines.layout import Hardware
 from k3lib.errors import InputError
 from k3lib.evaluate import exact
 from k3lib.units import MEGA
@@ -28,6 +29,7 @@ class Options:
     experts: str = "auto"
     all_reduce: str = "auto"
     nics: int | None = None
+    hardware: Hardware | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def set_up(plan: Plan, options: Options) -> SetUp:
         model=plan.model, cluster=plan.cluster, layout=plan.layout, engine=plan.engine, experts=options.experts,
         all_reduce=options.all_reduce, nics=nics, cache_dtype=plan.settings.cache_dtype,
         state_dtype=plan.settings.state_dtype, graphs=plan.settings.graphs, drafts=plan.settings.draft_tokens,
-        pp_partition=plan.settings.pp_partition,
+        pp_partition=plan.settings.pp_partition, hardware=options.hardware,
     )  # fmt: skip
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, evidence, timings
+from k3lib.facts import benchmarks, catalog, constants, evidence, named, timings
+from k3lib.facts.paths import DATA
+
+CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
 
 
 def _all_rules() -> list[catalog.EngineRule]:
@@ -23,6 +26,11 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "observations.csv": ("a measured value beside the runs", benchmarks.observations),
     "kernels.csv": ("a kernel at one size on one card", timings.kernel_times),
     "interconnect.csv": ("an exchange between cards", timings.exchange_times),
+    "speed.csv": ("a number of the speed model before any fit", constants.assumed),
+    "calibration/constants.csv": ("a number of the speed model, fitted", lambda: constants.read(CALIBRATION)),
+    "calibration/trials.csv": ("a run beside a prediction that did not see it", lambda: constants.trials(TRIALS)),
+    "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
+    "loads.csv": ("a load by name", lambda: named.loads().values()),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),

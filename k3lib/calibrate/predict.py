@@ -1,0 +1,129 @@
+"""What clients of a plan will see, each figure with the range that nine in ten measured runs kept to."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from k3lib.calibrate import own
+from k3lib.calibrate.spread import METRICS, quantile, spreads
+from k3lib.calibrate.store import calibration
+from k3lib.deploy import constants as co
+from k3lib.deploy.passes import constants
+from k3lib.deploy.serve import Served
+from k3lib.deploy.speed import Question, answer, step_terms
+from k3lib.facts.constants import Trial
+
+LEVEL = 0.9
+# Share of the measured deployments whose own scatter the range is wide enough for.
+DEPLOYMENTS = 0.75
+
+
+@dataclass(frozen=True)
+class Range:
+    """A value and the ends of its range."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What clients see. dominant_term: what takes most of a generating step. situation: what is known of the set-up."""
+
+    output_tps: Range
+    tpot_ms: Range
+    ttft_ms_mean: Range
+    ttft_ms_median: Range
+    dominant_term: str
+    situation: str
+
+
+def numbers() -> dict[co.Key, co.Known]:
+    """The numbers of the model that hold now: assumed, fitted, and set by the reader's own runs."""
+    return co.table(calibration().fitted, own.constants())
+
+
+def speed(asked: Question, table: co.Table | None = None) -> Speed:
+    """The prediction for a question."""
+    table = table or numbers()
+    middle = answer(asked, table)
+    wide = factors(asked, table, middle)
+    terms = step_terms(asked, table)
+    return Speed(
+        output_tps=_range(middle.output_tps, wide["output_tps"]),
+        tpot_ms=_range(middle.tpot_ms, wide["tpot_ms"]),
+        ttft_ms_mean=_range(middle.ttft_mean_ms, wide["ttft_ms"]),
+        ttft_ms_median=_range(middle.ttft_median_ms, wide["ttft_ms"]),
+        dominant_term=max(terms, key=lambda name: terms[name]),
+        situation=situation(asked, table),
+    )
+
+
+def factors(asked: Question, table: co.Table, middle: Served) -> dict[str, float]:
+    """By how much a measured value may lie above or below the predicted one, as a factor, by metric."""
+    scale = scales()
+    return {metric: math.exp(scale[metric] * spread) for metric, spread in spreads(asked, table, middle).items()}
+
+
+def _range(value: float, factor: float) -> Range:
+    return Range(value, value / factor, value * factor)
+
+
+@lru_cache(maxsize=1)
+def scales() -> dict[str, float]:
+    """Spreads that a range reaches to each side, by metric."""
+    return width(t for t in calibration().trials if t.trial == "left-out")
+
+
+def score(trial: Trial) -> float:
+    """How far off a prediction was, in its own spreads."""
+    return abs(math.log(trial.predicted / trial.measured)) / trial.spread
+
+
+def width(rows: Iterable[Trial]) -> dict[str, float]:
+    """Spreads to each side that hold nine in ten runs of a deployment, for three in four deployments, by metric."""
+    scores: dict[str, dict[str, list[float]]] = {metric: defaultdict(list) for metric in METRICS}
+    for row in rows:
+        scores[row.metric][row.group].append(score(row))
+    return {metric: _upper([quantile(part, LEVEL) for part in groups.values()]) for metric, groups in scores.items()}
+
+
+def _upper(values: list[float]) -> float:
+    """The value at DEPLOYMENTS of the way through them, between two on a straight line."""
+    ordered = sorted(values)
+    place = DEPLOYMENTS * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def covered(rows: Iterable[Trial]) -> Mapping[str, tuple[int, int]]:
+    """By metric, how many runs lie in their range, of how many; the range of a deployment is made without it."""
+    many = [row for row in rows if row.trial == "left-out"]
+    found = {metric: [0, 0] for metric in METRICS}
+    for group in {row.group for row in many}:
+        wide = width(row for row in many if row.group != group)
+        for row in many:
+            if row.group == group:
+                found[row.metric][0] += score(row) <= wide[row.metric]
+                found[row.metric][1] += 1
+    return {metric: (inside, of) for metric, (inside, of) in found.items()}
+
+
+def situation(asked: Question, table: co.Table) -> str:
+    """What of a set-up has been measured in whole runs, in words."""
+    setup, known = asked.setup, constants(asked.setup, table)
+    words = [{"fitted": "engine measured on this card"}.get(known.values["layer_us"].how, "")]
+    if not words[0]:
+        kin = known.values["layer_us"].how.startswith("taken over")
+        words = ["engine measured on a card of this kind" if kin else "engine not measured on this kind of card"]
+    if known.values["kernel_decode"].how != "fitted":
+        words.append("kernel of the experts known alone, not in an engine")
+    if setup.spans_nodes and known.values["nic_rate"].how != "fitted":
+        words.append("network between the nodes not measured")
+    return "; ".join(words)
