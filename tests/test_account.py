@@ -180,7 +180,8 @@ def test_a_block_that_the_edge_cuts_has_its_own_scale() -> None:
 
 PASS_TERMS = [passes.dense_us(), passes.experts_us(), passes.busiest_card_experts(), passes.kda_us(), passes.mla_us(),
               passes.gqa_us(), passes.exchange_between_nodes_us(), passes.exchanges_us(), passes.hop_us(),
-              passes.decode_fixed_us(), passes.other_prompt_us(), passes.launched_us(s.pass_work_us), passes.engine_us()]  # fmt: skip
+              passes.decode_fixed_us(), passes.other_prompt_us(), passes.launched_us(s.pass_work_us),
+              passes.engine_us()]  # fmt: skip
 
 
 def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:

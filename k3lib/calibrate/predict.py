@@ -12,10 +12,13 @@ from k3lib.calibrate import own
 from k3lib.calibrate.spread import METRICS, quantile, spreads
 from k3lib.calibrate.store import calibration
 from k3lib.deploy import constants as co
+from k3lib.deploy.named import alternative, options
 from k3lib.deploy.passes import constants
-from k3lib.deploy.serve import Served
-from k3lib.deploy.speed import Question, answer, step_terms
+from k3lib.deploy.serve import Load, Served
+from k3lib.deploy.speed import Question, answer, question, step_terms
+from k3lib.facts import named
 from k3lib.facts.constants import Trial
+from k3lib.models.model import Model
 
 LEVEL = 0.9
 # Share of the measured deployments whose own scatter the range is wide enough for.
@@ -62,6 +65,13 @@ def speed(asked: Question, table: co.Table | None = None) -> Speed:
         dominant_term=max(terms, key=lambda name: terms[name]),
         situation=situation(asked, table),
     )
+
+
+def asked_of(plan_name: str, load_name: str, concurrency: int, model: Model, nics: int | None = None) -> Question:
+    """A named load on a named plan. Raises InputError for unknown names, or where not one request fits."""
+    row = named.load(load_name)
+    plan = alternative(plan_name, model, row.isl + row.osl)
+    return question(plan, Load(row.isl, row.osl, concurrency), options(plan_name, nics))
 
 
 def factors(asked: Question, table: co.Table, middle: Served) -> dict[str, float]:

@@ -346,7 +346,8 @@ def _equations() -> _Equations:
         routing=(eq.tokens_per_expert(),),
         exchange=(eq.exchange_bytes(),), launched=(eq.launched_us(s.pass_work_us),), hop=(eq.hop_us(),),
         terms={FIXED: eq.decode_fixed_us(), DENSE: eq.dense_us(), EXPERTS: eq.experts_us(), KDA: eq.kda_us(),
-               ATTENTION: eq.mla_us(), GROUPED: eq.gqa_us(), EXCHANGE: eq.exchanges_us(), PROMPT: eq.other_prompt_us(), ENGINE: eq.engine_us()},
+               ATTENTION: eq.mla_us(), GROUPED: eq.gqa_us(), EXCHANGE: eq.exchanges_us(),
+               PROMPT: eq.other_prompt_us(), ENGINE: eq.engine_us()},
     )  # fmt: skip
 
 
