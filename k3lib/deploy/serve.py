@@ -75,8 +75,8 @@ class Served:
 class Rules:
     """How an engine runs passes. slots: passes in flight, one for each pipeline stage. chunk: tokens of a pass.
 
-    running: requests that may run at once. mixes: prompts ride with generation, and are spread over the slots;
-    otherwise slots take turns and read prompts in passes of their own.
+    running: requests that may run at once. mixes: prompts ride with generation; otherwise slots take turns and read
+    prompts in passes of their own.
     """
 
     slots: int
@@ -174,7 +174,10 @@ class _Loop:
         self.tpot: list[float] = []
 
     def mixing(self) -> None:
-        """Whenever a slot is free its requests and its share of the waiting prompts go into one pass."""
+        """Whatever is free to go on and whatever waits goes into one pass, up to its tokens; then the next is made up.
+
+        With nothing to make up the engine waits for the oldest pass, and hears of no new request before it ends.
+        """
         while self._goes_on():
             self._receive()
             slot = next(
@@ -184,10 +187,7 @@ class _Loop:
                 slot = self.busy.index(False)
             if slot is not None:
                 mine = self._requests(slot)
-                all_of_them = sum(map(self._requests, range(self.rules.slots))) + len(self.waiting)
-                all_of_them += sum(len(ended) for *_, ended in self.flying)
-                quota = -(-min(all_of_them, self.rules.running) // self.rules.slots) - mine
-                prompt, ended = self._admit(slot, self.rules.chunk - mine, quota)
+                prompt, ended = self._admit(slot, self.rules.chunk - mine, self.rules.running)
                 if mine or prompt:
                     self._start(slot, prompt, ended, generates=mine > 0)
                     self._jump()
