@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from k3lib import cli_plan
+from k3lib import cli_plan, cli_read
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -21,7 +21,9 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
   k3 weights kimi-k3                    how large a model is, part by part
   k3 weights my-model/config.json       the same for your own model
   k3 plan --model kimi-k3 --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
-                                        the ledger of a card, and whether it fits
+                                        the ledger of a card, whether it fits, and how fast it will be
+  k3 read result.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
+                                        your own results and logs beside the prediction
 """
 
 
@@ -118,6 +120,11 @@ def _parser() -> argparse.ArgumentParser:
                             description=cli_plan.DESCRIPTION)  # fmt: skip
     cli_plan.add_arguments(plan)
     plan.set_defaults(run=cli_plan.run)
+
+    read = verbs.add_parser("read", help="what results and logs hold, beside what is predicted", formatter_class=plain,
+                            description=cli_read.DESCRIPTION)  # fmt: skip
+    cli_read.add_arguments(read)
+    read.set_defaults(run=cli_read.run)
     return parser
 
 

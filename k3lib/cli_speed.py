@@ -87,15 +87,15 @@ def as_lines(found: Speed | None, reason: str, load: tuple[int, int, int]) -> li
 
 
 def _shown(figure: Range) -> str:
-    return f"{_short(figure.value):>9}   {_ends(figure.low, figure.high)}"
+    return f"{short(figure.value):>9}   {_ends(figure.low, figure.high)}"
 
 
 def _ends(low: float, high: float) -> str:
-    return f"{_short(low)} to {_short(high)}"
+    return f"{short(low)} to {short(high)}"
 
 
-def _short(value: float) -> str:
-    """Three figures, no exponent."""
+def short(value: float) -> str:
+    """A figure for people: three digits, no exponent."""
     return f"{float(f'{value:.3g}'):,.{max(0, 2 - len(str(int(abs(value)))) + 1) if abs(value) < 100 else 0}f}"
 
 
@@ -132,7 +132,7 @@ def sweep_lines(rows: list[dict[str, Any]]) -> list[str]:
             lines.append(f"{head}   {row['reason']}")
             continue
         cells = "".join(
-            f"{_short(row[name]['value']):>{wide}}{_ends(row[name]['low'], row[name]['high']):>{span}}"
+            f"{short(row[name]['value']):>{wide}}{_ends(row[name]['low'], row[name]['high']):>{span}}"
             for name, wide, span in (("output_tps", 9, 17), ("tpot_ms", 9, 15), ("ttft_ms_mean", 11, 23))
         )
         lines.append(f"{head}{cells}  {row['dominant_term']}")

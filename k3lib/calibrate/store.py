@@ -31,7 +31,9 @@ CONSTANTS, TRIALS, INPUTS = "constants.csv", "trials.csv", "inputs.sha256"
 # Tables and code that a fit depends on.
 TABLES = ("benchmarks.csv", "kernels.csv", "interconnect.csv", "hardware.csv", "devices.csv", "engines.csv",
           "speed.csv", "models/kimi-k3.config.json", "models/storage.csv")  # fmt: skip
-CODE = ("account", "models", "engines", "deploy", "calibrate")
+CODE = ("account/*", "models/*", "engines/*", *(f"deploy/{name}" for name in (
+            "caches", "constants", "curves", "ledger", "passes", "plan", "serve", "speed")),
+        *(f"calibrate/{name}" for name in ("cells", "fit", "spread", "trial")))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Calibration:
 def fingerprint(data: Path = DATA) -> str:
     """A digest of everything that the fit depends on."""
     digest = hashlib.sha256()
-    code = [p for part in CODE for p in sorted((ROOT / "k3lib" / part).glob("*.py"))]
+    code = [path for part in CODE for path in sorted((ROOT / "k3lib").glob(f"{part}.py"))]
     for path in [*(data / name for name in TABLES), *code]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -75,12 +77,12 @@ def make() -> Calibration:
         for key in keys_of(one).values():
             sources[key] |= set(one.run.source_ids)
     return Calibration(
-        tuple(_row(number, newest, sources[key]) for key, number in found.numbers.items()),
+        tuple(row(number, newest, sources[key]) for key, number in found.numbers.items()),
         tuple(trials(many, before, found.numbers)),
     )
 
 
-def _row(number: co.Known, as_of: str, sources: Iterable[str]) -> SpeedFact:
+def row(number: co.Known, as_of: str, sources: Iterable[str]) -> SpeedFact:
     """A fitted number as a row, in the unit of the assumed one."""
     parameter, scope = number.key
     unit = next(row.unit for row in facts.assumed() if row.parameter == parameter)

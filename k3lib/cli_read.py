@@ -1,0 +1,263 @@
+"""The verb `k3 read`: what files say, what the model says of the same settings, and what that teaches it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k3lib.cli_speed import short
+from k3lib.errors import EXIT_DONE, InputError
+
+if TYPE_CHECKING:
+    from k3lib.calibrate.against import Compared, Given
+    from k3lib.deploy import constants as co
+    from k3lib.facts.benchmarks import Run
+    from k3lib.facts.constants import SpeedFact
+
+DESCRIPTION = """\
+Load benchmark results, engine logs and network tests; say what they hold, what is predicted for the same settings, and
+the difference. Files are recognised by what they hold: vLLM and SGLang benchmarks, AIPerf, GenAI-Perf, GuideLLM,
+InferenceX, nccl-tests, DeepEP, start-up logs of vLLM and SGLang, and rows as in data/benchmarks.csv.
+
+  k3 read data/benchmarks.csv --json
+  k3 read result.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
+  k3 read c1.json c8.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm --add --calibrate
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="results, logs or network tests; a log tells the settings")
+    add("--model", default="", metavar="NAME", help="known model (default: as the file names it)")
+    add("--cluster", default="", metavar="NODESxCARDSxDEVICE", help="e.g. 4x8xh20-96")
+    add("--layout", default="", metavar="tp8,pp4,...", help="tp, pp, ep, dp and dcp")
+    add("--engine", default="", help="vllm, vllm-2026-07 or sglang")
+    add(
+        "--settings",
+        default="",
+        metavar="NAME=VALUE;...",
+        help="as in data/benchmarks.csv, e.g. nics=1;experts=humming",
+    )
+    add("--isl", type=int, default=None, metavar="TOKENS", help="input of a request, where the file does not tell")
+    add("--osl", type=int, default=None, metavar="TOKENS", help="output of a request, where the file does not tell")
+    add("--add", action="store_true", help="keep the runs in own/benchmarks.csv; the next build shows them")
+    add("--calibrate", action="store_true", help="let two cells or more set the constants of this engine on this card")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, compare, and keep what the options ask for. Returns 0."""
+    from k3lib import reading
+    from k3lib.calibrate import against, own
+    from k3lib.calibrate.predict import numbers
+
+    readings = reading.read_files(args.files)
+    given = against.with_log(_given(args), [r for r in readings if isinstance(r, reading.LogReading)])
+    table = numbers()
+    entries, runs, networks = [], [], []
+    for one in readings:
+        compared: list[Compared] = []
+        why = ""
+        if isinstance(one, reading.RunReading):
+            found, compared, why = _run(one, given, table)
+            runs += [found] if found else []
+        elif isinstance(one, reading.LogReading):
+            compared, why = _log(one, given)
+        elif isinstance(one, reading.ExchangeReading):
+            compared = against.exchanges_of(one, table)
+            networks += [one]
+        entries.append((one, compared, why))
+    kept = own.add(runs) if args.add and _worth_adding(runs) else 0
+    taught = _calibrate(runs, networks, given, table) if args.calibrate else None
+    if args.json:
+        texts = reading.as_json(readings)
+        print(json.dumps({
+            "readings": [{**text, "compared": [{**asdict(c), "difference": _finite(c.difference)} for c in compared],
+                          "not_compared": why}
+                         for text, (_, compared, why) in zip(texts, entries, strict=True)],
+            "added": kept, "calibrated": taught,
+        }, indent=1, allow_nan=False))  # fmt: skip
+        return EXIT_DONE
+    for one, compared, why in entries:
+        print(reading.describe([one]))
+        print("\n".join(_lines(compared)) if compared else f"  {why}" if why else "")
+    if args.add:
+        print(f"{len(runs)} runs kept in own/benchmarks.csv, {kept} of them new")
+    if taught is not None:
+        print("\n".join(_taught_lines(taught)))
+    return EXIT_DONE
+
+
+def _given(args: argparse.Namespace) -> Given:
+    from k3lib.calibrate.against import Given, known_model
+    from k3lib.deploy.plan import ENGINES
+    from k3lib.engines.layout import parse_cluster, parse_layout
+    from k3lib.errors import near
+    from k3lib.facts.catalog import model_names
+
+    if args.model and not known_model(args.model):
+        raise InputError(f"--model {args.model}: not known. {near(args.model, model_names())}")
+    if args.cluster:
+        parse_cluster(args.cluster)
+    if args.layout:
+        parse_layout(args.layout)
+    if args.engine and args.engine not in ENGINES:
+        raise InputError(f"--engine {args.engine}: not known. {near(args.engine, ENGINES)}")
+    settings: dict[str, str] = {}
+    for part in filter(None, args.settings.split(";")):
+        name, equals, value = (x.strip() for x in part.partition("="))
+        if not (equals and name.isidentifier() and value):
+            raise InputError(f"--settings {args.settings}: '{part}' is not name=value")
+        settings[name] = value
+    for name in ("isl", "osl"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise InputError(f"--{name} {value}: must be at least 1")
+    return Given(known_model(args.model) if args.model else "", args.cluster, args.layout, args.engine, settings,
+                 args.isl, args.osl)  # fmt: skip
+
+
+def _run(one: Any, given: Given, table: co.Table) -> tuple[Run | None, list[Compared], str]:
+    from k3lib.calibrate import against
+    from k3lib.calibrate.cells import cell
+
+    if one.own is None and not (given.cluster or one.device):
+        return None, [], "to compare it with a prediction, name --cluster, --layout and --engine"
+    try:
+        found = against.row(one, given)
+    except InputError as error:
+        return None, [], str(error)
+    why = against.missing(found)
+    if why:
+        return found, [], why
+    try:
+        return found, against.speed_of(cell(found), table), ""
+    except InputError as error:
+        return found, [], f"no prediction: {error}"
+
+
+def _log(one: Any, given: Given) -> tuple[list[Compared], str]:
+    from k3lib.calibrate import against
+
+    try:
+        return against.memory_of(one, given), ""
+    except InputError as error:
+        return [], str(error)
+
+
+def _worth_adding(runs: list[Run]) -> bool:
+    if not runs:
+        raise InputError("--add: no run to keep in these files; name --model, --cluster, --layout and --engine")
+    return True
+
+
+def _lines(compared: list[Compared]) -> list[str]:
+    lines = [f"  {'':<36}{'measured':>12}{'predicted':>12}  {'range':<24}{'difference':>11}"]
+    for c in compared:
+        ends = "" if c.low is None or c.high is None else f"{short(c.low)} to {short(c.high)}"
+        what = c.what if c.unit in ("1", "tokens") else f"{c.what}, {c.unit}"
+        difference = f"{100 * c.difference:>+10.1f}%" if math.isfinite(c.difference) else ""
+        lines.append(f"  {what:<36}{short(c.measured):>12}{short(c.predicted):>12}  {ends:<24}{difference}")
+    return [*lines, ""]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _calibrate(runs: list[Run], networks: list[Any], given: Given, table: co.Table) -> dict[str, Any]:
+    """Constants set by the reader's runs and network tests; errors before and after."""
+    from k3lib.calibrate import against, own
+    from k3lib.calibrate.trial import two_cells
+    from k3lib.deploy import constants as co
+
+    rows: list[SpeedFact] = []
+    result: dict[str, Any] = {"before": {}, "after": {}, "given": [], "constants": []}
+    cells = against.cells_of([run for run in runs if run.use == "fit"])  # a run with a warning teaches nothing
+    after = dict(table)
+    if cells:
+        if len({one.group for one in cells}) > 1:
+            raise InputError("--calibrate: the runs are of several deployments; give those of one at a time")
+        chosen = two_cells(cells) if len(two_cells(cells)) == 2 else cells[:2]
+        if len({one.key for one in chosen}) < 2:
+            raise InputError(
+                "--calibrate: needs two cells, one client alone and 8 to 16 of them, with the same prompts"
+            )
+        changed = own.calibrated(chosen, table)
+        after |= changed
+        rows += [_fact(number, max(one.run.as_of for one in cells)) for number in changed.values()]
+        seen = {one.key for one in chosen}
+        others = [one for one in cells if one.key not in seen] or cells
+        result["before"], result["after"] = _errors(others, table), _errors(others, after)
+        result["given"] = [one.run.run_id for one in chosen]
+    for one in networks:
+        rows += _network(one, given)
+    if not rows:
+        raise InputError("--calibrate: nothing to learn from; give two runs with --cluster, --layout and --engine, "
+                         "or an all-reduce test between nodes with --cluster")  # fmt: skip
+    own.keep(rows)
+    result["constants"] = [
+        {"parameter": r.parameter, "scope": r.scope, "value": r.value, "unit": r.unit,
+         "was": co.pick(table, r.parameter, r.scope).value / (1e3 if r.unit == "GB/s" else 1)}
+        for r in rows
+    ]  # fmt: skip
+    return result
+
+
+def _network(one: Any, given: Given) -> list[SpeedFact]:
+    from k3lib.calibrate import against
+    from k3lib.deploy import constants as co
+    from k3lib.engines.layout import parse_cluster
+    from k3lib.facts.constants import SpeedFact
+
+    found = against.network_of(one)
+    if found is None or (one.nodes or 1) < 2 or not given.cluster:
+        return []
+    nics = int(given.settings.get("nics", parse_cluster(given.cluster).cards_per_node))
+    scope = f"network@{co.architecture(parse_cluster(given.cluster).device)}"
+    today = date.today().isoformat()
+    values = (("exchange_start_us", scope, found.start_us, "us"),
+              ("nic_rate", f"{scope}@{nics}nics", found.gbs / nics, "GB/s"))  # fmt: skip
+    return [
+        SpeedFact(parameter=name, scope=where, value=value, low=value / 1.1, high=value * 1.1, unit=unit,
+                  grade="measured", as_of=today, source_id="own", note=f"measured by {one.operation}")
+        for name, where, value, unit in values
+    ]  # fmt: skip
+
+
+def _fact(number: co.Known, as_of: str) -> SpeedFact:
+    from k3lib.calibrate.store import row
+
+    return row(number, as_of or date.today().isoformat(), ["own"])
+
+
+def _errors(cells: list[Any], table: co.Table) -> dict[str, float]:
+    """Median absolute error by metric, as a share."""
+    import statistics
+    from collections import defaultdict
+
+    from k3lib.calibrate.cells import residuals, served
+
+    found: dict[str, list[float]] = defaultdict(list)
+    for one, answer in zip(cells, served(cells, table), strict=True):
+        for metric, left in residuals(one, answer).items():
+            found[metric].append(abs(math.expm1(left)))
+    return {metric: statistics.median(values) for metric, values in found.items()}
+
+
+def _taught_lines(taught: dict[str, Any]) -> list[str]:
+    lines = []
+    if taught["given"]:
+        lines.append(f"calibrated on {' and '.join(taught['given'])}; median absolute error of the other runs:")
+        for metric, before in taught["before"].items():
+            lines.append(f"  {metric:<12}{100 * before:>7.1f} % before {100 * taught['after'][metric]:>7.1f} % after")
+    lines.append("constants kept in own/constants.csv; predictions use them from now on:")
+    for c in taught["constants"]:
+        lines.append(f"  {c['parameter'] + ' ' + c['scope']:<44}{c['value']:>10.4g} {c['unit']:<6} was {c['was']:.4g}")
+    return lines
