@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokens that a pass yields with a draft model, measured on prompts like yours")  # fmt: skip
     add("--moe-backend", default="auto", choices=KERNELS, help="kernel of the experts; all pad alike")
     add("--disable-custom-all-reduce", action="store_true", help="exchange by NCCL within a node too")
+    add("--prefill-cluster", default=None, metavar="NODESxCARDSxDEVICE",
+        help="cards of their own that read the prompts; this plan then only generates")  # fmt: skip
+    add("--prefill-layout", default=None, metavar="tp8,pp4,...", help="layout of those cards (default: as --layout)")
     add("--sweep", action="store_true", help="a table over loads and clients")
 
 
@@ -46,9 +49,26 @@ def speed(plan: Plan, args: argparse.Namespace, hardware: Hardware | None, load:
     options = Options(args.moe_backend, "nccl" if args.disable_custom_all_reduce else "auto", args.nics, hardware)
     try:
         asked = question(plan, Load(isl, osl, concurrency, args.requests, args.acceptance or 1.0), options)
+        if args.prefill_cluster:
+            reader = _reader(plan, args, hardware, isl + osl)
+            asked = replace(asked, prompts=question(reader, Load(isl, osl, concurrency), options))
     except NoSpeedError as error:
         return None, str(error)
     return predict(asked), ""
+
+
+def _reader(plan: Plan, args: argparse.Namespace, hardware: Hardware | None, length: int) -> Plan:
+    """The deployment that reads the prompts. Raises InputError where it does not fit."""
+    from k3lib.deploy.plan import make_plan
+    from k3lib.engines.layout import parse_cluster, parse_layout
+
+    layout = parse_layout(args.prefill_layout) if args.prefill_layout else plan.layout
+    settings = replace(plan.settings, max_model_len=length, pp_partition=None, kv_memory_bytes=None)
+    reader = make_plan(plan.model, parse_cluster(args.prefill_cluster, hardware), layout, plan.engine.name, settings,
+                       hardware)  # fmt: skip
+    if not reader.fits:
+        raise InputError(f"--prefill-cluster {args.prefill_cluster}: {reader.reason}")
+    return reader
 
 
 def load_of(args: argparse.Namespace) -> tuple[int, int, int]:

@@ -72,11 +72,19 @@ class Served:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Prompts that other cards read. latency_us: of one prompt until its cache has arrived. spacing_us: between two."""
+
+    latency_us: float
+    spacing_us: float
+
+
+@dataclass(frozen=True)
 class Rules:
     """How an engine runs passes. slots: passes in flight, one for each pipeline stage. chunk: tokens of a pass.
 
     running: requests that may run at once. mixes: prompts ride with generation; otherwise slots take turns and read
-    prompts in passes of their own.
+    prompts in passes of their own. apart: other cards read the prompts.
     """
 
     slots: int
@@ -85,6 +93,7 @@ class Rules:
     mixes: bool
     client_us: float
     hop_us: float
+    apart: Apart | None = None
 
 
 @dataclass
@@ -155,6 +164,16 @@ def serve(grid: Grid, load: Load, rules: Rules) -> Served:
     )
 
 
+@dataclass
+class _Group:
+    """Requests that go on alike. left: passes. first: when their first token came. sent: while that is not yet so."""
+
+    requests: int
+    left: int
+    first: float | None
+    sent: list[float] = field(default_factory=list)
+
+
 class _Loop:
     """State of a run. Times in us."""
 
@@ -162,11 +181,14 @@ class _Loop:
         self.at, self.load, self.rules = at, load, rules
         self.total, self.passes = load.total, max(load.passes, 0)
         self.now = self.end = 0.0
-        self.arrivals = deque(i * rules.client_us for i in range(min(load.concurrency, self.total)))
-        self.sent, self.done, self.running, self.steps = len(self.arrivals), 0, 0, 0
+        self.arrivals: deque[tuple[float, float]] = deque()  # when a request is here, when it was sent
+        self.sent, self.done, self.running, self.steps = 0, 0, 0, 0
+        self.readers_free = 0.0
+        for i in range(min(load.concurrency, self.total)):
+            self._send(i * rules.client_us)
         self.waiting: deque[float] = deque()
         self.partial: list[list[float] | None] = [None] * rules.slots  # arrival, prompt tokens that are left
-        self.groups: list[list[list[float]]] = [[] for _ in range(rules.slots)]  # requests, passes left, first token
+        self.groups: list[list[_Group]] = [[] for _ in range(rules.slots)]
         self.flying: deque[tuple[float, int, bool, list[float]]] = deque()  # end, slot, generates, prompts it ends
         self.busy = [False] * rules.slots
         self.stage_free = [0.0] * rules.slots
@@ -186,8 +208,9 @@ class _Loop:
             if slot is None and self.waiting and self.running < self.rules.running and not all(self.busy):
                 slot = self.busy.index(False)
             if slot is not None:
+                self._join(slot, self.rules.running)
                 mine = self._requests(slot)
-                prompt, ended = self._admit(slot, self.rules.chunk - mine, self.rules.running)
+                prompt, ended = self._admit(slot, max(0, self.rules.chunk - mine), self.rules.running)
                 if mine or prompt:
                     self._start(slot, prompt, ended, generates=mine > 0)
                     self._jump()
@@ -196,7 +219,7 @@ class _Loop:
             if self.flying:
                 self._finish()
             else:
-                self.now = max(self.now, self.arrivals[0])
+                self.now = max(self.now, self.arrivals[0][0])
 
     def taking_turns(self) -> None:
         """Slots come round; one with waiting prompts reads them, otherwise it generates."""
@@ -207,6 +230,7 @@ class _Loop:
             while self.busy[slot]:
                 self._finish()
             self._receive()
+            self._join(slot, share - self._requests(slot))
             mine = self._requests(slot)
             prompt, ended = self._admit(slot, self.rules.chunk, share - mine)
             if prompt or mine:
@@ -214,7 +238,7 @@ class _Loop:
                 if not prompt:
                     self._jump()
             elif not any(self.busy) and not self.waiting and self.arrivals:
-                self.now = max(self.now, self.arrivals[0])
+                self.now = max(self.now, self.arrivals[0][0])
 
     def _goes_on(self) -> bool:
         self.steps += 1
@@ -224,11 +248,32 @@ class _Loop:
         return self.done < self.total
 
     def _requests(self, slot: int) -> int:
-        return int(sum(group[0] for group in self.groups[slot]))
+        return sum(group.requests for group in self.groups[slot])
+
+    def _send(self, at: float) -> None:
+        """A client asks: the request is here at once, or when other cards have read its prompt."""
+        here = at
+        if self.rules.apart:
+            start = max(at, self.readers_free)
+            self.readers_free = start + self.rules.apart.spacing_us
+            here = start + self.rules.apart.latency_us
+        self.arrivals.append((here, at))
+        self.sent += 1
 
     def _receive(self) -> None:
-        while self.arrivals and self.arrivals[0] <= self.now:
-            self.waiting.append(self.arrivals.popleft())
+        while self.arrivals and self.arrivals[0][0] <= self.now:
+            self.waiting.append(self.arrivals.popleft()[1])
+
+    def _join(self, slot: int, most: int) -> None:
+        """Requests whose prompts other cards have read begin to generate."""
+        if not self.rules.apart:
+            return
+        new = min(len(self.waiting), most, self.rules.running - self.running)
+        if new > 0:
+            self.running += new
+            self.groups[slot].append(
+                _Group(new, max(self.passes, 1), None, [self.waiting.popleft() for _ in range(new)])
+            )
 
     def _admit(self, slot: int, budget: int, quota: int) -> tuple[int, list[float]]:
         """Prompt tokens for the slot's next pass, and the arrivals of the prompts that it ends."""
@@ -241,7 +286,9 @@ class _Loop:
             if half[1] == 0:
                 ended.append(half[0])
                 self.partial[slot] = None
-        while budget > 0 and quota > len(ended) and self.partial[slot] is None and self.waiting:
+        while (
+            budget > 0 and quota > len(ended) and self.partial[slot] is None and self.waiting and not self.rules.apart
+        ):
             if self.running >= self.rules.running:
                 break
             arrival = self.waiting.popleft()
@@ -269,14 +316,18 @@ class _Loop:
         self.now, self.busy[slot] = max(self.now, at), False
         if generates:
             for group in self.groups[slot]:
-                group[1] -= 1
-                if group[1] <= 0:
-                    self.tpot += [(at - group[2]) / (self.load.osl - 1)] * int(group[0])
-                    self._answered(at, int(group[0]))
-            self.groups[slot] = [group for group in self.groups[slot] if group[1] > 0]
+                if group.first is None:
+                    group.first = at
+                    self.ttft += [at - sent for sent in group.sent]
+                    continue
+                group.left -= 1
+                if group.left <= 0:
+                    self.tpot += [(at - group.first) / max(1, self.load.osl - 1)] * group.requests
+                    self._answered(at, group.requests)
+            self.groups[slot] = [group for group in self.groups[slot] if group.left > 0]
         self.ttft += [at - arrival for arrival in ended]
         if ended and self.passes > 0:
-            self.groups[slot].append([len(ended), self.passes, at])
+            self.groups[slot].append(_Group(len(ended), self.passes, at))
         elif ended:
             self._answered(at, len(ended))
 
@@ -285,9 +336,8 @@ class _Loop:
         self.done += requests
         self.running -= requests
         for _ in range(min(requests, self.total - self.sent)):
-            last = self.arrivals[-1] if self.arrivals else at
-            self.arrivals.append(max(at, last) + self.rules.client_us)
-            self.sent += 1
+            last = self.arrivals[-1][1] if self.arrivals else at
+            self._send(max(at, last) + self.rules.client_us)
 
     def _jump(self) -> None:
         """Where every slot only generates and nothing can come in: on to just before the next answer ends."""
@@ -295,7 +345,9 @@ class _Loop:
         if self.arrivals or not stuck or any(self.partial) or any(ended for *_, ended in self.flying):
             return
         active = [i for i in range(self.rules.slots) if self.groups[i]]
-        skip = min((group[1] for i in active for group in self.groups[i]), default=0) - 2
+        if any(group.first is None for i in active for group in self.groups[i]):
+            return
+        skip = min((group.left for i in active for group in self.groups[i]), default=0) - 2
         if skip < 1:
             return
         times = [self.at(self._requests(i), 0) for i in active]
@@ -303,7 +355,7 @@ class _Loop:
         period = max(through, *(sum(stage) for stage in zip(*times, strict=True)))
         for i in active:
             for group in self.groups[i]:
-                group[1] -= skip
+                group.left -= skip
         self.now += skip * period
         self.stage_free = [at + skip * period for at in self.stage_free]
         self.flying = deque((at + skip * period, *rest) for at, *rest in self.flying)

@@ -10,6 +10,7 @@ import numpy as np
 from k3lib.account import symbols as s
 from k3lib.deploy import constants as co
 from k3lib.deploy import ledger as led
+from k3lib.deploy.apart import prompts_apart
 from k3lib.deploy.caches import caches
 from k3lib.deploy.passes import TERMS, PassTimes, SetUp, constants
 from k3lib.deploy.plan import Plan
@@ -36,7 +37,8 @@ class Options:
 class Question:
     """A load on a plan. copies: groups of cards that serve requests of their own, each a share of the clients.
 
-    load: that of one copy. running: requests that one copy can hold at once.
+    load: that of one copy. running: requests that one copy can hold at once. prompts: another deployment that reads the
+    prompts, where this one only generates.
     """
 
     passes: PassTimes
@@ -44,6 +46,7 @@ class Question:
     copies: int
     running: int
     chunk: int
+    prompts: Question | None = None
 
     @property
     def setup(self) -> SetUp:
@@ -101,14 +104,24 @@ def question(plan: Plan, load: Load, options: Options | None = None) -> Question
     return Question(_passes(setup), share, copies, held_at_once(plan, load), chunk)
 
 
+def rules_of(asked: Question, numbers: co.Table) -> Rules:
+    """How the engine of a question runs its passes."""
+    known = constants(asked.setup, numbers)
+    apart = None
+    if asked.prompts is not None:
+        reader = asked.prompts
+        one = prompts_apart(reader.passes, constants(reader.setup, numbers), asked.load.isl, reader.chunk)
+        apart = replace(one, spacing_us=one.spacing_us * asked.copies / reader.copies)
+    return Rules(slots=asked.setup.layout.pp, chunk=asked.chunk, running=asked.running, mixes=asked.setup.engine.mixes,
+                 client_us=known["client_us"],
+                 hop_us=asked.passes.hop_us(known, min(asked.load.concurrency, asked.running)),
+                 apart=apart)  # fmt: skip
+
+
 def answer(asked: Question, numbers: co.Table) -> Served:
     """What clients see, by the given numbers."""
     known = constants(asked.setup, numbers)
-    load = asked.load
-    rules = Rules(slots=asked.setup.layout.pp, chunk=asked.chunk, running=asked.running,
-                  mixes=asked.setup.engine.mixes, client_us=known["client_us"],
-                  hop_us=asked.passes.hop_us(known, min(load.concurrency, asked.running)))  # fmt: skip
-    one = serve(grid(asked.passes, known, load, asked.chunk), load, rules)
+    one = serve(grid(asked.passes, known, asked.load, asked.chunk), asked.load, rules_of(asked, numbers))
     return replace(one, output_tps=one.output_tps * asked.copies)
 
 
