@@ -174,6 +174,7 @@ def _finite(value: float) -> float | None:
 def _calibrate(runs: list[Run], networks: list[Any], given: Given, table: co.Table) -> dict[str, Any]:
     """Constants set by the reader's runs and network tests; errors before and after."""
     from k3lib.calibrate import against, own
+    from k3lib.calibrate.fit import fit
     from k3lib.calibrate.trial import two_cells
     from k3lib.deploy import constants as co
 
@@ -189,7 +190,7 @@ def _calibrate(runs: list[Run], networks: list[Any], given: Given, table: co.Tab
             raise InputError(
                 "--calibrate: needs two cells, one client alone and 8 to 16 of them, with the same prompts"
             )
-        changed = own.calibrated(chosen, table)
+        changed = fit(chosen, table).numbers
         after |= changed
         rows += [_fact(number, max(one.run.as_of for one in cells)) for number in changed.values()]
         seen = {one.key for one in chosen}

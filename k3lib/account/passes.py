@@ -53,7 +53,7 @@ def distinct_experts() -> sp.Expr:
     unused = sp.Integer(0)
     for point, weight in zip(points, weights, strict=True):
         popularity = sp.exp(s.skew * sp.Float(point) - s.skew**2 / 2)
-        share = sp.Min(s.experts_per_token / s.experts * popularity, 1)
+        share = sp.Min(s.experts_per_token / s.experts * popularity, 1, evaluate=False)
         unused += sp.Float(weight / total) * (1 - share) ** expert_tokens()
     return s.experts * (1 - unused)
 
@@ -65,7 +65,8 @@ def busiest_card_experts() -> sp.Expr:
     Unit: experts.
     """
     mean = distinct_experts() * s.experts_held / s.experts
-    return sp.Min(mean + s.most_over_mean * sp.sqrt(mean), s.experts_held, distinct_experts())
+    busiest = mean + s.most_over_mean * sp.sqrt(mean)
+    return sp.Min(busiest, s.experts_held, distinct_experts(), evaluate=False)  # to compare them takes a second
 
 
 def tokens_per_expert() -> sp.Expr:

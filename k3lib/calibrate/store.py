@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from k3lib.calibrate.cells import cells
-from k3lib.calibrate.fit import fit, keys_of
-from k3lib.calibrate.trial import rounded, trials
 from k3lib.deploy import constants as co
 from k3lib.facts import constants as facts
 from k3lib.facts.benchmarks import runs
@@ -68,6 +65,10 @@ def calibration() -> Calibration:
 
 def make() -> Calibration:
     """Fit to all runs that may be used, and try the model on each deployment left out."""
+    from k3lib.calibrate.cells import cells
+    from k3lib.calibrate.fit import fit, keys_of  # SciPy: only who fits needs it
+    from k3lib.calibrate.trial import trials
+
     many = cells(runs())
     before = co.table()
     found = fit(many, before)
@@ -80,6 +81,14 @@ def make() -> Calibration:
         tuple(row(number, newest, sources[key]) for key, number in found.numbers.items()),
         tuple(trials(many, before, found.numbers)),
     )
+
+
+DIGITS = 5
+
+
+def rounded(value: float) -> float:
+    """To as many figures as are worth storing, and as agree from one machine to another."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def row(number: co.Known, as_of: str, sources: Iterable[str]) -> SpeedFact:

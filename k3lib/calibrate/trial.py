@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from k3lib.calibrate.cells import Cell, served
 from k3lib.calibrate.fit import fit
 from k3lib.calibrate.spread import spreads
+from k3lib.calibrate.store import rounded
 from k3lib.deploy import constants as co
 from k3lib.facts.constants import Trial
 
 # Clients of the second cell of a calibration by two.
 SECOND = range(8, 17)
-DIGITS = 5
 
 
 def two_cells(many: Sequence[Cell]) -> list[Cell]:
@@ -50,8 +50,3 @@ def _rows(trial: str, many: Sequence[Cell], numbers: co.Table) -> Iterable[Trial
                 "measured": seen.value, "predicted": rounded(getattr(answer, seen.column)),
                 "spread": rounded(known[one.key][seen.metric]),
             })  # fmt: skip
-
-
-def rounded(value: float) -> float:
-    """To as many figures as are worth storing, and as agree from one machine to another."""
-    return float(f"{value:.{DIGITS}g}")

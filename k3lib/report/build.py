@@ -18,6 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from k3lib import results as res
+from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError, near
 from k3lib.facts import registry
 from k3lib.facts.paths import DATA, ROOT, shown
@@ -178,7 +179,8 @@ def made_from(notebook: Path) -> str:
     """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
     digest = hashlib.sha256()
     library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
-    for path in (notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *library):
+    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
+    for path in (notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
