@@ -49,9 +49,10 @@ class Curve:
         return np.asarray(np.where(x > self.size[-1], beyond, inside), dtype=np.float64)
 
     def size_at(self, us: Array) -> Array:
-        """The size at each time; between points of one time the larger."""
+        """The size at each time; between points of one time the larger; beyond the last in proportion."""
         rising = np.maximum.accumulate(self.us)
-        return np.asarray(np.exp(np.interp(np.log(us), np.log(rising), np.log(self.size))), dtype=np.float64)
+        inside = np.exp(np.interp(np.log(us), np.log(rising), np.log(self.size)))
+        return np.asarray(np.where(us > rising[-1], self.size[-1] * us / rising[-1], inside), dtype=np.float64)
 
 
 def _mean_curve(points: Iterable[tuple[float, float]]) -> Curve:
@@ -71,7 +72,9 @@ def fact(hardware: Hardware, device: str, quantity: str, unit: str) -> float | N
 
 @lru_cache(maxsize=8)
 def _rows(family: str) -> tuple[KernelTime, ...]:
-    """Rows of K3's experts with even routing."""
+    """Rows of K3's experts with even routing. Raises InputError for an unknown family of kernels."""
+    if family not in FAMILIES:
+        raise InputError(f"data/kernels.csv has no experts of kernel '{family}'. {near(family, FAMILIES)}")
     start, dtype = FAMILIES[family]
     return tuple(
         row for row in kernel_times()
