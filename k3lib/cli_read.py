@@ -129,6 +129,8 @@ def _run(one: Any, given: Given, table: co.Table) -> tuple[Run | None, list[Comp
 
     if one.own is None and not (given.cluster or one.device):
         return None, [], "to compare it with a prediction, name --cluster, --layout and --engine"
+    if one.own is None and not (given.engine or one.engine):
+        return None, [], "to compare it with a prediction, name --engine"
     try:
         found = against.row(one, given)
     except InputError as error:

@@ -62,10 +62,13 @@ def _reader(plan: Plan, args: argparse.Namespace, hardware: Hardware | None, len
     from k3lib.deploy.plan import make_plan
     from k3lib.engines.layout import parse_cluster, parse_layout
 
-    layout = parse_layout(args.prefill_layout) if args.prefill_layout else plan.layout
     settings = replace(plan.settings, max_model_len=length, pp_partition=None, kv_memory_bytes=None)
-    reader = make_plan(plan.model, parse_cluster(args.prefill_cluster, hardware), layout, plan.engine.name, settings,
-                       hardware)  # fmt: skip
+    try:
+        layout = parse_layout(args.prefill_layout) if args.prefill_layout else plan.layout
+        cluster = parse_cluster(args.prefill_cluster, hardware)
+        reader = make_plan(plan.model, cluster, layout, plan.engine.name, settings, hardware)
+    except InputError as error:
+        raise InputError(f"--prefill-cluster {args.prefill_cluster}: {error}") from None
     if not reader.fits:
         raise InputError(f"--prefill-cluster {args.prefill_cluster}: {reader.reason}")
     return reader

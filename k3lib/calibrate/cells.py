@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
@@ -25,6 +26,7 @@ KERNELS = {"flashinfer": "auto"}
 READERS = {"utilisation": float, "max_num_seqs": int, "chunk_tokens": int, "state_ratio": float, "state_dtype": str,
            "cache_dtype": str, "draft_tokens": int}  # fmt: skip
 MANY = 4096
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -95,15 +97,23 @@ def cell(run: Run) -> Cell:
     if reason:
         raise InputError(f"run '{run.run_id}': not covered: {reason}")
     flags = run.flags
-    given = {name: read(flags[name]) for name, read in READERS.items() if name in flags}
+    given = {name: _setting(run, name, read) for name, read in READERS.items() if name in flags}
     isl, osl = round(run.isl or 0), round(run.osl or 0)
     settings = Settings(**{"max_num_seqs": MANY, **given}, max_model_len=isl + osl)
     plan = make_plan(_model(run.model), parse_cluster(run.cluster), parse_layout(run.layout), engine_of(run), settings)
     experts = flags.get("experts", "auto")
     options = Options(experts=KERNELS.get(experts, experts), all_reduce=flags.get("all_reduce", "auto"),
-                      nics=int(flags["nics"]) if "nics" in flags else None)  # fmt: skip
-    load = Load(isl, osl, run.concurrency or 1, int(flags["requests"]) if "requests" in flags else None)
+                      nics=_setting(run, "nics", int) if "nics" in flags else None)  # fmt: skip
+    requests = _setting(run, "requests", int) if "requests" in flags else None
+    load = Load(isl, osl, run.concurrency or 1, requests)
     return Cell(run, question(plan, load, options), observed(run))
+
+
+def _setting(run: Run, name: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(run.flags[name])
+    except ValueError:
+        raise InputError(f"run '{run.run_id}': setting {name} = {run.flags[name]}: must be a number") from None
 
 
 def observed(run: Run) -> tuple[Observed, ...]:

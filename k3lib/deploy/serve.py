@@ -208,7 +208,7 @@ class _Loop:
             if slot is None and self.waiting and self.running < self.rules.running and not all(self.busy):
                 slot = self.busy.index(False)
             if slot is not None:
-                self._join(slot, self.rules.running)
+                self._join(slot, self._even_share() - self._requests(slot))
                 mine = self._requests(slot)
                 prompt, ended = self._admit(slot, max(0, self.rules.chunk - mine), self.rules.running)
                 if mine or prompt:
@@ -249,6 +249,11 @@ class _Loop:
 
     def _requests(self, slot: int) -> int:
         return sum(group.requests for group in self.groups[slot])
+
+    def _even_share(self) -> int:
+        """Requests of a slot if all were spread evenly: what a side that only generates is taken to do."""
+        here = sum(map(self._requests, range(self.rules.slots))) + len(self.waiting)
+        return -(-min(here, self.rules.running) // self.rules.slots)
 
     def _send(self, at: float) -> None:
         """A client asks: the request is here at once, or when other cards have read its prompt."""
