@@ -38,7 +38,7 @@ def speed(plan: Plan, args: argparse.Namespace, hardware: Hardware | None, load:
           ) -> tuple[Speed | None, str]:  # fmt: skip
     """The prediction for the load, or None and why there is none."""
     from k3lib.calibrate.predict import speed as predict
-    from k3lib.deploy.serve import Load
+    from k3lib.deploy.load import Load
     from k3lib.deploy.speed import Options, question
 
     if not plan.fits:

@@ -18,6 +18,7 @@ from k3lib.deploy import constants as co
 from k3lib.deploy import curves as cv
 from k3lib.deploy import serve as sv
 from k3lib.deploy.caches import Settings
+from k3lib.deploy.loop import Loop
 from k3lib.deploy.passes import Constants, PassTimes, SetUp, constants, expected_most
 from k3lib.deploy.plan import ENGINES, make_plan
 from k3lib.deploy.speed import Options, answer, question, roofline_tps, step_terms
@@ -277,7 +278,7 @@ def test_two_stages_serve_two_groups_at_once() -> None:
 def test_jumping_over_equal_passes_changes_nothing(monkeypatch, mixes: bool, slots: int, concurrency: int) -> None:  # type: ignore[no-untyped-def]
     grid, load = flat_grid([1500.0] * slots, 0.5), sv.Load(1000, 120, concurrency, 3 * concurrency)
     quick = sv.serve(grid, load, rules(slots, mixes=mixes, client_us=700.0, hop_us=20.0))
-    monkeypatch.setattr(sv._Loop, "_jump", lambda self: None)
+    monkeypatch.setattr(Loop, "_jump", lambda self: None)
     slow = sv.serve(grid, load, rules(slots, mixes=mixes, client_us=700.0, hop_us=20.0))
     for name in ("output_tps", "tpot_ms", "ttft_mean_ms", "ttft_median_ms"):
         assert getattr(quick, name) == pytest.approx(getattr(slow, name), rel=2e-3)
@@ -290,7 +291,7 @@ def test_every_request_is_answered_and_the_identity_holds(
     isl: int, osl: int, concurrency: int, slots: int, mixes: bool, running: int, chunk: int
 ) -> None:
     load = sv.Load(isl, osl, concurrency, 3 * concurrency)
-    loop = sv._Loop(flat_grid([900.0] * slots, 0.2).at, load, rules(slots, mixes=mixes, running=running, chunk=chunk))
+    loop = Loop(flat_grid([900.0] * slots, 0.2).at, load, rules(slots, mixes=mixes, running=running, chunk=chunk))
     (loop.mixing if mixes else loop.taking_turns)()
     assert loop.done == load.total == len(loop.ttft) and loop.running == 0
     assert not loop.waiting and not loop.flying and not any(loop.groups) and not any(loop.partial)

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.passes import unmodelled
+from k3lib.deploy.load import Load, Served
 from k3lib.deploy.plan import ENGINES, make_plan
-from k3lib.deploy.serve import Load, Served
+from k3lib.deploy.setup import unmodelled
 from k3lib.deploy.speed import Options, Question, answer, question
 from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.errors import InputError

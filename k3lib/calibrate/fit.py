@@ -12,8 +12,8 @@ from scipy.optimize import least_squares
 
 from k3lib.calibrate.cells import Cell, residuals
 from k3lib.deploy import constants as co
-from k3lib.deploy.passes import constants, network_scope
 from k3lib.deploy.serve import Served
+from k3lib.deploy.setup import constants, network_scope
 from k3lib.deploy.speed import answer
 from k3lib.evaluate import Array
 

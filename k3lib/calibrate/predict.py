@@ -12,9 +12,9 @@ from k3lib.calibrate import own
 from k3lib.calibrate.spread import METRICS, quantile, spreads
 from k3lib.calibrate.store import calibration
 from k3lib.deploy import constants as co
+from k3lib.deploy.load import Load, Served
 from k3lib.deploy.named import alternative, options
-from k3lib.deploy.passes import constants
-from k3lib.deploy.serve import Load, Served
+from k3lib.deploy.setup import constants
 from k3lib.deploy.speed import Question, answer, question, step_terms
 from k3lib.facts import named
 from k3lib.facts.constants import Trial

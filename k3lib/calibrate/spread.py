@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from k3lib.deploy import constants as co
-from k3lib.deploy.passes import constants, scopes
 from k3lib.deploy.serve import Served
+from k3lib.deploy.setup import constants, scopes
 from k3lib.deploy.speed import Question, answer
 
 METRICS = {"output_tps": "output_tps", "tpot_ms": "tpot_ms", "ttft_ms": "ttft_mean_ms"}
@@ -48,3 +48,11 @@ def quantile(scores: Sequence[float], level: float) -> float:
     """
     ordered = sorted(scores)
     return ordered[min(len(ordered), math.ceil(level * (len(ordered) + 1))) - 1]
+
+
+DIGITS = 5
+
+
+def rounded(value: float) -> float:
+    """To as many figures as are worth storing, and as agree from one machine to another."""
+    return float(f"{value:.{DIGITS}g}")

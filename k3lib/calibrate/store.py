@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from k3lib.calibrate.spread import rounded
 from k3lib.deploy import constants as co
 from k3lib.facts import constants as facts
 from k3lib.facts.benchmarks import runs
@@ -29,7 +30,8 @@ CONSTANTS, TRIALS, INPUTS = "constants.csv", "trials.csv", "inputs.sha256"
 TABLES = ("benchmarks.csv", "kernels.csv", "interconnect.csv", "hardware.csv", "devices.csv", "engines.csv",
           "speed.csv", "models/kimi-k3.config.json", "models/storage.csv")  # fmt: skip
 CODE = ("account/*", "models/*", "engines/*", *(f"deploy/{name}" for name in (
-            "caches", "constants", "curves", "ledger", "passes", "plan", "serve", "speed")),
+            "apart", "caches", "constants", "curves", "ledger", "load", "loop", "passes", "plan", "serve", "setup",
+            "speed")),
         *(f"calibrate/{name}" for name in ("cells", "fit", "spread", "trial")))  # fmt: skip
 
 
@@ -81,14 +83,6 @@ def make() -> Calibration:
         tuple(row(number, newest, sources[key]) for key, number in found.numbers.items()),
         tuple(trials(many, before, found.numbers)),
     )
-
-
-DIGITS = 5
-
-
-def rounded(value: float) -> float:
-    """To as many figures as are worth storing, and as agree from one machine to another."""
-    return float(f"{value:.{DIGITS}g}")
 
 
 def row(number: co.Known, as_of: str, sources: Iterable[str]) -> SpeedFact:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from k3lib.calibrate.cells import Cell, served
 from k3lib.calibrate.fit import fit
-from k3lib.calibrate.spread import spreads
-from k3lib.calibrate.store import rounded
+from k3lib.calibrate.spread import rounded, spreads
 from k3lib.deploy import constants as co
 from k3lib.facts.constants import Trial
 

@@ -10,8 +10,9 @@ from k3lib.account import cache
 from k3lib.account import symbols as s
 from k3lib.deploy import ledger as led
 from k3lib.deploy.curves import Curve
-from k3lib.deploy.passes import Constants, PassTimes, SetUp
-from k3lib.deploy.serve import Apart
+from k3lib.deploy.load import Apart
+from k3lib.deploy.passes import PassTimes
+from k3lib.deploy.setup import Constants, SetUp
 from k3lib.evaluate import exact
 from k3lib.facts.timings import exchange_times
 

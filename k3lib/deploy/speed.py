@@ -12,9 +12,11 @@ from k3lib.deploy import constants as co
 from k3lib.deploy import ledger as led
 from k3lib.deploy.apart import prompts_apart
 from k3lib.deploy.caches import caches
-from k3lib.deploy.passes import TERMS, PassTimes, SetUp, constants
+from k3lib.deploy.load import Load, Rules, Served
+from k3lib.deploy.passes import TERMS, PassTimes
 from k3lib.deploy.plan import Plan
-from k3lib.deploy.serve import Load, Rules, Served, grid, serve
+from k3lib.deploy.serve import grid, serve
+from k3lib.deploy.setup import SetUp, constants
 from k3lib.engines.layout import Hardware
 from k3lib.errors import InputError
 from k3lib.evaluate import exact
