@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: book test lab tidy lock clean
+.PHONY: book test lab tidy lock calibrate clean
 
 book: .venv/ready
 	@$(BIN)/k3 build $(ARGS)
@@ -28,6 +28,10 @@ tidy: .venv/ready
 lock: .venv/ready
 	@$(BIN)/python -m uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links -q -o requirements.lock
+
+# Fit the speed model again and store it with the data: after a change of measurements or of the model.
+calibrate: .venv/ready
+	@$(BIN)/python -m k3lib.calibrate
 
 .venv/ready: requirements.lock pyproject.toml tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py

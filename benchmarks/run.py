@@ -15,9 +15,16 @@ from collections.abc import Callable
 import numpy as np
 
 from k3lib.account import tensors
+from k3lib.calibrate.predict import asked_of
+from k3lib.calibrate.store import make
 from k3lib.deploy.caches import Settings
+from k3lib.deploy.constants import table
 from k3lib.deploy.inverse import sweep
-from k3lib.engines.layout import parse_cluster
+from k3lib.deploy.passes import PassTimes
+from k3lib.deploy.plan import ENGINES
+from k3lib.deploy.setup import SetUp, constants
+from k3lib.deploy.speed import answer
+from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.evaluate import arrays
 from k3lib.models.model import load_model
 
@@ -70,6 +77,38 @@ def ledgers_of_64_cards() -> None:
     )
 
 
+def passes_on_a_million_points() -> Callable[[], None]:
+    """The time of a million passes of two stages, all terms, in one call."""
+    passes = PassTimes(
+        SetUp(load_model("kimi-k3"), parse_cluster("2x8xh200"), parse_layout("tp8,pp2"), ENGINES["vllm"])
+    )
+    known = constants(passes.setup, table())
+    decode, prompt = np.linspace(1, 256, POINTS), np.linspace(0, 8192, POINTS)
+
+    def run() -> None:
+        passes.times(known, decode, prompt, 1500.0, 500.0)
+
+    return run
+
+
+def make_calibration() -> None:
+    """The fit to all runs, and each deployment left out in turn."""
+    make()
+
+
+def closed_loop_cells() -> Callable[[], None]:
+    """A hundred cells of the closed loop: 1 to 256 clients of 1,000 + 1,000 tokens."""
+    model, numbers = load_model("kimi-k3"), table()
+    asked = [asked_of("h200x16-tp8pp2", "1k-1k", n, model) for n in (1, 8, 32, 128, 256)]
+
+    def run() -> None:
+        for _ in range(20):
+            for one in asked:
+                answer(one, numbers)
+
+    return run
+
+
 def main() -> None:
     """Measure and print."""
     jobs: dict[str, Callable[[], None]] = {
@@ -78,6 +117,9 @@ def main() -> None:
         f"weight account on {POINTS:,} points": account_on_a_million_points(),
         "k3 plan on 4x8xh20-96": command("plan", "--cluster", "4x8xh20-96", "--layout", "tp8,pp4"),
         "layouts of 64 cards x 1,000 workloads": ledgers_of_64_cards,
+        f"time of {POINTS:,} passes": passes_on_a_million_points(),
+        "100 cells of the closed loop": closed_loop_cells(),
+        "the whole calibration": make_calibration,
         "k3 build, nothing kept": rebuild,
     }
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {RUNS} runs each\n")
