@@ -294,7 +294,8 @@ def test_every_request_is_answered_and_the_identity_holds(
     loop = Loop(flat_grid([900.0] * slots, 0.2).at, load, rules(slots, mixes=mixes, running=running, chunk=chunk))
     (loop.mixing if mixes else loop.taking_turns)()
     assert loop.done == load.total == len(loop.ttft) and loop.running == 0
-    assert not loop.waiting and not loop.flying and not any(loop.groups) and not any(loop.partial)
+    assert not loop.waiting and not loop.flying
+    assert not any(slot.requests or slot.groups or slot.partial for slot in loop.slots)
     assert min(loop.ttft) >= 900.0 * slots - 1e-6
     if osl > 1:
         busy = sum(loop.ttft) + sum(t * (osl - 1) for t in loop.tpot)
