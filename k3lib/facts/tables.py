@@ -36,6 +36,8 @@ def _empty_is_none(value: Any) -> Any:
 UnitName = Annotated[str, BeforeValidator(_known_unit)]
 OptionalCount = Annotated[Count | None, BeforeValidator(_empty_is_none)]
 OptionalNumber = Annotated[NonNegative | None, BeforeValidator(_empty_is_none)]
+Signed = Annotated[float, Field(allow_inf_nan=False)]
+OptionalSigned = Annotated[Signed | None, BeforeValidator(_empty_is_none)]
 
 
 LARGEST_BYTES = 64 * 2**20
