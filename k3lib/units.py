@@ -44,6 +44,9 @@ UNITS: dict[str, Unit] = {
     **_scale("layouts", {"layouts": 1}),
     **_scale("values", {"values": 1}),
     **_scale("cases", {"cases": 1}),
+    **_scale("runs", {"runs": 1}),
+    **_scale("deployments", {"deployments": 1}),
+    **_scale("sources", {"sources": 1}),
     **_scale("bits per weight", {"bit/weight": 1}),
     **_scale(
         "parameters",

@@ -82,14 +82,6 @@ def fitted() -> list[benchmarks.Run]:
     return [r for r in benchmarks.runs() if r.use == "fit"]
 
 
-def closed_loop_tps(row: benchmarks.Run) -> float | None:
-    """Output rate of `concurrency` clients that each send their next request when the last one ends, in tok/s."""
-    first = row.ttft_mean_ms if row.ttft_mean_ms is not None else row.ttft_median_ms
-    if row.concurrency is None or row.osl is None or first is None or row.tpot_ms is None:
-        return None
-    return row.concurrency * row.osl * 1e3 / (first + (row.osl - 1) * row.tpot_ms)
-
-
 @pytest.mark.parametrize(
     ("run_id", "metrics"),
     [
@@ -145,7 +137,7 @@ def test_rates_agree_with_times_of_requests() -> None:
     """In a closed loop the rate follows from first-token time and time per token, up to the cap of running requests."""
     checked = 0
     for row in fitted():
-        rate = closed_loop_tps(row)
+        rate = row.closed_loop_tps
         cap = int(row.flags.get("max_num_seqs", 10**9))
         if rate is None or row.output_tps is None or row.concurrency is None or row.concurrency > cap:
             continue

@@ -15,6 +15,7 @@ from k3lib.facts.catalog import AsOf, Measure, Sourced, checked, sources
 from k3lib.facts.evidence import SettingsText
 from k3lib.facts.paths import DATA
 from k3lib.facts.tables import Grade, Identifier, OptionalCount, OptionalNumber, Text, load_rows
+from k3lib.units import KILO
 
 # fit: trusted, used to fit and to score. show: measured and shown, not used. out: a cell of a trusted set left out.
 Use = Literal["fit", "show", "out"]
@@ -88,6 +89,39 @@ class Run(Sourced):
     def tpot_ms(self) -> float | None:
         """Time per output token: the mean where it is given, else the median, else that of the gaps."""
         return next((v for v in (self.tpot_mean_ms, self.tpot_median_ms, self.itl_mean_ms) if v is not None), None)
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Time to the first token: the mean where it is given, else the median."""
+        return self.ttft_median_ms if self.ttft_mean_ms is None else self.ttft_mean_ms
+
+    @property
+    def answer_tps(self) -> float | None:
+        """Output of all clients in tok/s: as measured, else the answers' share of a measured rate of all tokens."""
+        if self.output_tps is not None or self.total_tps is None or self.isl is None or self.osl is None:
+            return self.output_tps
+        return self.total_tps * self.osl / (self.isl + self.osl)
+
+    @property
+    def user_speed_tps(self) -> float | None:
+        """What one user sees in tok/s: 1000 / TPOT, or as the source prints it where it gives no time per token."""
+        return KILO / self.tpot_ms if self.tpot_ms else self.user_tps
+
+    @property
+    def closed_loop_tps(self) -> float | None:
+        """Output in tok/s that follows from the two times, where each client sends a request when its last one ends.
+
+        concurrency x osl / (TTFT + (osl - 1) x TPOT); None where one of the four is not known.
+        """
+        if self.concurrency is None or self.osl is None or self.ttft_ms is None or self.tpot_ms is None:
+            return None
+        return self.concurrency * self.osl * KILO / (self.ttft_ms + (self.osl - 1) * self.tpot_ms)
+
+    @property
+    def system(self) -> tuple[str, ...]:
+        """What runs of one deployment share: model, cards, layout, engine, kernel, draft, and the side that serves."""
+        return (self.model, self.device, str(self.cards or ""), self.layout or self.deployment, self.engine,
+                self.flags.get("experts", ""), self.speculation, self.serving)  # fmt: skip
 
     @model_validator(mode="after")
     def _sound(self) -> Run:
