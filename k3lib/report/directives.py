@@ -58,13 +58,16 @@ def _paragraph(*children: nodes.Node | str) -> nodes.paragraph:
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
     "article": "The two articles' readings",
+    "calibration": "How good the predictions are",
     "card": "One card",
     "cluster": "The plan's cards together",
+    "evidence": "What has been measured",
     "exercise": "Answers to exercises",
     "format": "Storage formats",
     "k3": "Kimi K3",
     "layouts": "Layouts",
     "logs": "Against the logs",
+    "peers": "Other tools' errors",
     "plan": "Plans",
     "model": "Each reference model",
     "reference": "Reference models together",

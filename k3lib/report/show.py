@@ -28,7 +28,13 @@ COLOURS = {
     "limit": "#333333",
     "shared": "#E69F00",
     "tables": "#CC79A7",
+    "hopper": "#0072B2",
+    "blackwell": "#D55E00",
+    "cdna4": "#009E73",
 }
+# For figures with many sets: each has a colour and a mark of its own.
+SERIES = (("#0072B2", "o"), ("#56B4E9", "s"), ("#009E73", "^"), ("#E69F00", "D"), ("#D55E00", "v"), ("#CC79A7", "P"),
+          ("#333333", "X"), ("#999999", "*"))  # fmt: skip
 
 STYLE: dict[str, Any] = {
     "figure.figsize": (WIDTH_INCHES, 3.0),

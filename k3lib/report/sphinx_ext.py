@@ -20,7 +20,7 @@ from k3lib.report import directives, trail
 logger = logging.getLogger(__name__)
 
 VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
-SCRIPTS = ("k3.js",)
+SCRIPTS = ("k3.js", "k3-browser.js")
 
 
 class Number(nodes.Inline, nodes.TextElement):
