@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from k3lib import measured, scores
-from k3lib.calibrate import predict
+from k3lib.calibrate import measured, predict, scores
 from k3lib.calibrate.cells import Cell, cells
 from k3lib.calibrate.store import calibration
 from k3lib.deploy.constants import Table
