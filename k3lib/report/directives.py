@@ -71,6 +71,8 @@ TOPICS = {
     "plan": "Plans",
     "model": "Each reference model",
     "reference": "Reference models together",
+    "speed": "Speed",
+    "step": "Where a step's time goes",
 }
 
 
