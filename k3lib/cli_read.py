@@ -192,7 +192,7 @@ def _calibrate(runs: list[Run], networks: list[Any], given: Given, table: co.Tab
             raise InputError(
                 "--calibrate: needs two cells, one client alone and 8 to 16 of them, with the same prompts"
             )
-        changed = fit(chosen, table).numbers
+        changed = fit(chosen, table, own=True).numbers
         after |= changed
         rows += [_fact(number, max(one.run.as_of for one in cells)) for number in changed.values()]
         seen = {one.key for one in chosen}

@@ -75,8 +75,9 @@ def tokens_per_expert() -> sp.Expr:
 
 
 def experts_us() -> sp.Expr:
-    """Routed experts of a stage: f is measured, at `tokens_per_expert`. Unit: us."""
-    return s.layers_moe * s.expert_scale * s.expert_us * busiest_card_experts()
+    """Routed experts of a stage: f is measured, at `tokens_per_expert`; no kernel beats the memory. Unit: us."""
+    one = sp.Max(s.expert_scale * s.expert_us, s.expert_floor_us, evaluate=False)
+    return s.layers_moe * one * busiest_card_experts()
 
 
 def kda_us() -> sp.Expr:

@@ -219,6 +219,9 @@ most_over_mean = measure(
     "most_over_mean", "z", "1", "largest of the cards' random loads, in standard deviations", _TIME, zero=True
 )
 expert_us = measure("expert_us", "f", "us", "measured kernel time for one expert that is used, on one card", _TIME)
+expert_floor_us = measure(
+    "expert_floor_us", "f_0", "us", "time to read one expert on one card at the full bandwidth", _TIME
+)
 expert_scale = measure("expert_scale", r"\kappa", "1", "kernel time in the engine over that of the kernel alone", _TIME)
 kda_prompt_us = measure("kda_prompt_us", r"\tau_{kda}", "us/token", "KDA's time for a prompt token in a layer", _TIME)
 prompt_us = measure(

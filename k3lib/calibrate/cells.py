@@ -55,7 +55,7 @@ class Cell:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for runs that the model cannot tell apart."""
-        return (id(self.asked.passes), self.asked.load, self.asked.running, self.asked.chunk)
+        return (id(self.asked.passes), self.asked.load, self.asked.running, self.asked.chunk, self.asked.clients)
 
 
 def engine_of(run: Run) -> str:

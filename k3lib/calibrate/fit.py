@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 from k3lib.calibrate.cells import Cell, residuals
 from k3lib.deploy import constants as co
 from k3lib.deploy.serve import Served
-from k3lib.deploy.setup import constants, network_scope
+from k3lib.deploy.setup import OF_NETWORK, constants, network_scope, scopes
 from k3lib.deploy.speed import answer
 from k3lib.evaluate import Array
 
@@ -35,26 +35,32 @@ PARAMETERS = (
 )
 
 
-def keys_of(one: Cell) -> dict[str, co.Key]:
-    """Where a fit to a cell keeps each number: by the narrowest thing that it is a property of."""
+def keys_of(one: Cell, own: bool = False) -> dict[str, co.Key]:
+    """Where a fit to a cell keeps each number: by the thing that it is a property of, on all cards that share it.
+
+    own: of the very card alone, so that a reader's runs change nothing that is said of other cards.
+    """
     setup = one.asked.setup
+    if own:
+        names = [name for name in PARAMETERS if setup.spans_nodes or name not in OF_NETWORK]
+        return {name: (name, scopes(setup, name)[0]) for name in names}
     engine = co.engine_scope(setup.engine.name, setup.cluster.device)
     arch = co.architecture(setup.cluster.device)
     kernel = f"{setup.kernel}@{arch}"
-    scopes = {"layer_us": engine, "launch_us": engine, "kernel_decode": kernel, "kernel_prompt": kernel,
+    found = {"layer_us": engine, "launch_us": engine, "kernel_decode": kernel, "kernel_prompt": kernel,
               "prompt_us": arch, "skew": ""}  # fmt: skip
     if setup.spans_nodes:
         network = network_scope(setup)
-        scopes |= {"exchange_start_us": network, "nic_rate": f"{network}@{setup.nics}nics"}
-    return {name: (name, scope) for name, scope in scopes.items()}
+        found |= {"exchange_start_us": network, "nic_rate": f"{network}@{setup.nics}nics"}
+    return {name: (name, scope) for name, scope in found.items()}
 
 
-def start(many: Sequence[Cell], numbers: co.Table) -> dict[co.Key, co.Known]:
+def start(many: Sequence[Cell], numbers: co.Table, own: bool = False) -> dict[co.Key, co.Known]:
     """Every number that the cells can tell something about, as it is known before."""
     found: dict[co.Key, co.Known] = {}
     for one in many:
         before = constants(one.asked.setup, numbers).values
-        for name, key in keys_of(one).items():
+        for name, key in keys_of(one, own).items():
             found.setdefault(key, co.Known(before[name].value, before[name].spread, key, before[name].how))
     return dict(sorted(found.items()))
 
@@ -71,7 +77,7 @@ class Fit:
 class _Problem:
     """Residuals of all cells as a function of the logarithms of the numbers, in units of their prior spread."""
 
-    def __init__(self, many: Sequence[Cell], numbers: co.Table, before: dict[co.Key, co.Known]) -> None:
+    def __init__(self, many: Sequence[Cell], numbers: co.Table, before: dict[co.Key, co.Known], own: bool) -> None:
         self.cells, self.base, self.before = many, numbers, before
         self.keys = list(before)
         sizes = Counter(one.group for one in many)
@@ -80,7 +86,9 @@ class _Problem:
         self.unique: dict[tuple[object, ...], Cell] = {}
         for one in many:
             self.unique.setdefault(one.key, one)
-        self.touched = {key: {k for k, one in self.unique.items() if key in keys_of(one).values()} for key in self.keys}
+        self.touched = {
+            key: {k for k, one in self.unique.items() if key in keys_of(one, own).values()} for key in self.keys
+        }
 
     def table(self, x: Array) -> dict[co.Key, co.Known]:
         moved = {
@@ -119,10 +127,13 @@ class _Problem:
         return np.array(columns).T
 
 
-def fit(many: Sequence[Cell], numbers: co.Table, near: co.Table | None = None) -> Fit:
-    """The numbers that the cells say most for. near: an answer to begin at, of another fit; it holds nothing fast."""
-    before = start(many, numbers)
-    problem = _Problem(many, numbers, before)
+def fit(many: Sequence[Cell], numbers: co.Table, near: co.Table | None = None, own: bool = False) -> Fit:
+    """The numbers that the cells say most for.
+
+    near: an answer to begin at, of another fit; it holds nothing fast. own: as in `keys_of`.
+    """
+    before = start(many, numbers, own)
+    problem = _Problem(many, numbers, before, own)
     first = [
         math.log(near[key].value / was.value) / was.spread if near and key in near else 0.0
         for key, was in before.items()

@@ -31,6 +31,12 @@ def spreads(asked: Question, numbers: co.Table, here: Served | None = None) -> d
         )
         for metric, column in METRICS.items():
             total[metric] += math.log(getattr(moved, column) / getattr(middle, column)) ** 2
+    setup = asked.setup
+    if setup.engine.mixes and setup.layout.pp > 1 and asked.prompts is None:
+        # Between slots that are spread and slots that are bunched, as answers of one length would leave them.
+        other = answer(replace(asked, bunched=True), numbers)
+        for metric, column in METRICS.items():
+            total[metric] += (math.log(getattr(other, column) / getattr(middle, column)) / 2) ** 2
     return {metric: math.sqrt(value) for metric, value in total.items()}
 
 

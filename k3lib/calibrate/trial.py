@@ -32,7 +32,7 @@ def trials(many: Sequence[Cell], numbers: co.Table, near: co.Table) -> list[Tria
         without = {**numbers, **fit(outside, numbers, near).numbers}
         rows += _rows("left-out", inside, without)
         given = two_cells(inside)
-        told = {**without, **fit(given, without).numbers}
+        told = {**without, **fit(given, without, own=True).numbers}
         seen = {one.key for one in given}
         rows += _rows("two-cells", [one for one in inside if one.key not in seen], told)
     return rows

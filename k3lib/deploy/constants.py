@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from k3lib.errors import InputError
 from k3lib.facts.catalog import device_kin
 from k3lib.facts.constants import SpeedFact, assumed
@@ -85,6 +87,22 @@ def of_engine(numbers: Table, parameter: str, engine: str, device: str) -> Known
     if kin:
         return _mean(kin, KIN_SPREAD, "taken over from a card of its kind")
     return pick(numbers, parameter)
+
+
+def of_nics(numbers: Table, network: str, nics: int) -> Known:
+    """The rate of one network card where so many of a node are used: fitted, between fitted ones, or assumed."""
+    exact = numbers.get(("nic_rate", f"{network}@{nics}nics"))
+    if exact:
+        return exact
+    start = f"{network}@"
+    fitted = sorted((int(scope.removeprefix(start).removesuffix("nics")), n)
+                    for (p, scope), n in numbers.items() if p == "nic_rate" and scope.startswith(start))  # fmt: skip
+    if not fitted or not fitted[0][0] <= nics <= fitted[-1][0]:
+        return pick(numbers, "nic_rate", network)
+    counts, rates = [math.log(n) for n, _ in fitted], [math.log(x.value) for _, x in fitted]
+    value = math.exp(float(np.interp(math.log(nics), counts, rates)))
+    spread = math.hypot(max(x.spread for _, x in fitted), KIN_SPREAD)
+    return Known(value, spread, ("nic_rate", network), "taken over from other numbers of network cards")
 
 
 def measured(numbers: Table, device: str) -> bool:

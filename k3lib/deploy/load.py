@@ -70,6 +70,7 @@ class Rules:
 
     running: requests that may run at once. mixes: prompts ride with generation; otherwise slots take turns and read
     prompts in passes of their own. apart: other cards read the prompts.
+    bunched: whatever waits goes into the next pass, and slots may stay empty; otherwise requests are spread over slots.
     """
 
     slots: int
@@ -79,3 +80,4 @@ class Rules:
     client_us: float
     hop_us: float
     apart: Apart | None = None
+    bunched: bool = False

@@ -63,9 +63,11 @@ class Loop:
             self._send(i * rules.client_us)
 
     def mixing(self) -> None:
-        """Whatever is free to go on and whatever waits goes into one pass, up to its tokens; then the next is made up.
+        """What is free to go on and its share of what waits goes into one pass, up to its tokens; then the next.
 
         With nothing to make up the engine waits for the oldest pass, and hears of no new request before it ends.
+        Answers of one length end together and would come back bunched into few slots; real ones do not, so they are
+        spread.
         """
         while self._goes_on():
             self._receive()
@@ -73,8 +75,9 @@ class Loop:
             if slot is None and self.waiting and self.running < self.rules.running:
                 slot = next((x for x in self.slots if not x.busy), None)
             if slot is not None:
-                self._join(slot, self._even_share() - slot.requests)
-                prompt, ended = self._admit(slot, max(0, self.rules.chunk - slot.requests), self.rules.running)
+                room = (self.rules.running if self.rules.bunched else self._even_share()) - slot.requests
+                self._join(slot, room)
+                prompt, ended = self._admit(slot, max(0, self.rules.chunk - slot.requests), room)
                 if slot.requests or prompt:
                     self._start(slot, prompt, ended, generates=slot.requests > 0)
                     self._jump()
@@ -112,8 +115,9 @@ class Loop:
         return self.done < self.total
 
     def _even_share(self) -> int:
-        """Requests of a slot if all were spread evenly: what a side that only generates is taken to do."""
-        here = sum(slot.requests for slot in self.slots) + len(self.waiting)
+        """Requests of a slot if all that are here were spread evenly."""
+        here = sum(slot.requests + bool(slot.partial) for slot in self.slots) + len(self.waiting)
+        here += sum(len(ended) for *_, ended in self.flying)
         return -(-min(here, self.rules.running) // self.rules.slots)
 
     def _send(self, at: float) -> None:

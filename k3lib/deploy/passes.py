@@ -54,6 +54,11 @@ class PassTimes:
         self.sets = setup.engine.expert_groups(setup.layout)[0] if self.moe else 1
         self.most_over_mean = expected_most(self.sets)
         self.expert = self._expert() if self.moe else None
+        self.expert_weights = self.floor_us = 0.0
+        if self.moe:
+            shares = setup.engine.expert_groups(setup.layout)[1]
+            self.expert_weights = 3 * v[s.expert_input] * v[s.expert_width] / shares
+            self.floor_us = self._expert_floor()
         link, table_link = (
             cv.fact(setup.facts, d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE)
         )
@@ -72,13 +77,17 @@ class PassTimes:
         """Time of one used expert on one card by the tokens it gets, in us: measured, or by the limits of the card."""
         if self.expert is not None:
             return self.expert.at(tokens)
-        first, v = self.stages[0], self.setup.model.values
-        weights = 3 * v[s.expert_input] * first[s.width_held]
+        first = self.stages[0]
+        read = self.floor_us / c["stream_share"]
+        work = 2 * self.expert_weights * tokens / (first[s.card_rate] * c["matrix_share"])
+        return np.asarray((read**eq.CORNER + work**eq.CORNER) ** (1 / eq.CORNER), dtype=np.float64)
+
+    def _expert_floor(self) -> float:
+        """Time to read what a card holds of one expert at the full bandwidth, padding apart, in us."""
+        v = self.setup.model.values
         routed = [a for a in self.setup.model.arrays if a.group in (led.ROUTED, led.SCALES)]
         stored, params = (sum(float(exact(getattr(a, n), v)) for a in routed) for n in ("bytes", "params"))
-        read = weights * stored / params / (first[s.card_bandwidth] * c["stream_share"])
-        work = 2 * weights * tokens / (first[s.card_rate] * c["matrix_share"])
-        return np.asarray((read**eq.CORNER + work**eq.CORNER) ** (1 / eq.CORNER), dtype=np.float64)
+        return self.expert_weights * stored / params / self.stages[0][s.card_bandwidth]
 
     def exchange_us(self, cards: int, size: Array, c: Constants) -> Array:
         """One all-reduce over so many cards by its bytes, in us."""
@@ -115,6 +124,7 @@ class PassTimes:
         if self.moe:
             tokens = _call(equations.routing, {**given, **self.stages[0]})[0]
             given[s.expert_us] = self.expert_us(tokens, c)
+            given[s.expert_floor_us] = self.floor_us
         size = _call(equations.exchange, {**given, **self.stages[0]})[0]
         given[s.exchange_us] = self.exchange_us(setup.attention_cards, size, c)
         given[s.experts_exchange_us] = self.exchange_us(setup.expert_cards, size * setup.token_groups, c)

@@ -134,7 +134,7 @@ def scopes(setup: SetUp, name: str) -> tuple[str, ...]:
     if name in OF_ENGINE:
         return (co.engine_scope(setup.engine.name, device),)
     if name in OF_KERNEL:
-        return f"{setup.kernel}@{arch}", setup.kernel
+        return f"{setup.kernel}@{device}", f"{setup.kernel}@{arch}", setup.kernel
     if name in OF_NETWORK:
         return f"{network_scope(setup)}@{setup.nics}nics", network_scope(setup)
     return device, arch
@@ -145,6 +145,7 @@ def constants(setup: SetUp, numbers: co.Table) -> Constants:
     found = {name: co.pick(numbers, name, *scopes(setup, name)) for name in NAMES if name not in OF_ENGINE}
     for name in OF_ENGINE:
         found[name] = co.of_engine(numbers, name, setup.engine.name, setup.cluster.device)
+    found["nic_rate"] = co.of_nics(numbers, network_scope(setup), setup.nics)
     if not co.measured(numbers, setup.cluster.device):
         for name in OF_KERNEL:
             found[name] = co.widened(found[name], co.KERNEL_KIN_SPREAD)

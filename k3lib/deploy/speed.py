@@ -39,8 +39,8 @@ class Options:
 class Question:
     """A load on a plan. copies: groups of cards that serve requests of their own, each a share of the clients.
 
-    load: that of one copy. running: requests that one copy can hold at once. prompts: another deployment that reads the
-    prompts, where this one only generates.
+    load: that of the copies with most clients; clients: of all. running: requests that one copy can hold at once.
+    prompts: another deployment that reads the prompts, where this one only generates. bunched: as in `Rules`.
     """
 
     passes: PassTimes
@@ -48,7 +48,9 @@ class Question:
     copies: int
     running: int
     chunk: int
+    clients: int
     prompts: Question | None = None
+    bunched: bool = False
 
     @property
     def setup(self) -> SetUp:
@@ -100,10 +102,13 @@ def question(plan: Plan, load: Load, options: Options | None = None) -> Question
     setup = set_up(plan, options or Options())
     cards = plan.layout.pp * setup.attention_cards
     copies = plan.cluster.cards // cards
+    longest = plan.model.longest
+    if longest and load.isl + load.osl > longest:
+        raise InputError(f"requests of {load.isl:,} + {load.osl:,} tokens: {plan.model.name} takes at most {longest:,}")
     share = replace(load, concurrency=math.ceil(load.concurrency / copies),
                     requests=None if load.requests is None else math.ceil(load.requests / copies))  # fmt: skip
     chunk = plan.settings.chunk_tokens or plan.engine.whole("chunk_tokens")
-    return Question(_passes(setup), share, copies, held_at_once(plan, load), chunk)
+    return Question(_passes(setup), share, copies, held_at_once(plan, load), chunk, load.concurrency)
 
 
 def rules_of(asked: Question, numbers: co.Table) -> Rules:
@@ -117,14 +122,26 @@ def rules_of(asked: Question, numbers: co.Table) -> Rules:
     return Rules(slots=asked.setup.layout.pp, chunk=asked.chunk, running=asked.running, mixes=asked.setup.engine.mixes,
                  client_us=known["client_us"],
                  hop_us=asked.passes.hop_us(known, min(asked.load.concurrency, asked.running)),
-                 apart=apart)  # fmt: skip
+                 apart=apart, bunched=asked.bunched)  # fmt: skip
 
 
 def answer(asked: Question, numbers: co.Table) -> Served:
-    """What clients see, by the given numbers."""
+    """What clients see, by the given numbers. Copies that have a client fewer are asked for themselves."""
+    fewer, more = divmod(asked.clients, asked.copies)
+    if not more or not fewer:
+        one = _answer_of_one(asked, numbers)
+        return replace(one, output_tps=one.output_tps * min(asked.copies, asked.clients))
+    parts = [(more, _answer_of_one(asked, numbers)), (asked.copies - more, _answer_of_one(
+        replace(asked, load=replace(asked.load, concurrency=fewer)), numbers))]  # fmt: skip
+    shares = [more * (fewer + 1) / asked.clients, (asked.copies - more) * fewer / asked.clients]
+    met = {f.name: sum(share * getattr(one, f.name) for share, (_, one) in zip(shares, parts, strict=True))
+           for f in fields(Served)}  # fmt: skip
+    return replace(Served(**met), output_tps=sum(copies * one.output_tps for copies, one in parts))
+
+
+def _answer_of_one(asked: Question, numbers: co.Table) -> Served:
     known = constants(asked.setup, numbers)
-    one = serve(grid(asked.passes, known, asked.load, asked.chunk), asked.load, rules_of(asked, numbers))
-    return replace(one, output_tps=one.output_tps * asked.copies)
+    return serve(grid(asked.passes, known, asked.load, asked.chunk), asked.load, rules_of(asked, numbers))
 
 
 def step_terms(asked: Question, numbers: co.Table) -> dict[str, float]:
@@ -139,7 +156,7 @@ def step_terms(asked: Question, numbers: co.Table) -> dict[str, float]:
 
 
 def roofline_tps(asked: Question) -> float:
-    """Output of all clients in tok/s if every weight that a step uses, and its caches, came at the peak bandwidth.
+    """Output of all clients in tok/s if every weight that a step uses came at the peak bandwidth.
 
     What a rule of thumb says: no start-up, no exchange, no kernel that falls short. Stages work at once.
     """
@@ -157,7 +174,7 @@ def roofline_tps(asked: Question) -> float:
         bytes_of_all += held
     seconds = bytes_of_all / (first[s.card_bandwidth] * MEGA)
     slots = min(asked.setup.layout.pp, running)
-    return each * slots / seconds * asked.copies if seconds else 0.0
+    return each * slots / seconds * min(asked.copies, asked.clients) if seconds else 0.0
 
 
 def expert_bytes(setup: SetUp) -> float:

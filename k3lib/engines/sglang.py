@@ -35,7 +35,7 @@ def _check(model: Model, layout: Layout) -> list[str]:
     if layout.tp % layout.ep:
         reasons.append(f"ep {layout.ep} does not divide tp {layout.tp}")
     if layout.dcp > 1:
-        reasons.append("dcp needs a decode kernel that Hopper does not have")
+        reasons.append("dcp is not modelled for SGLang: its decode kernel is one that Hopper does not have")
     if layout.pp > len(model.mixers):
         reasons.append(f"pp {layout.pp} is more than the {len(model.mixers)} layers there are")
     return reasons
