@@ -19,10 +19,11 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
   k3 build                              run the notebooks and build the book
   k3 build -p cards=64                  the same with a parameter changed
   k3 weights kimi-k3                    how large a model is, part by part
-  k3 weights my-model/config.json       the same for your own model
+  k3 weights data/models/kimi-k3.config.json
+                                        the same for a configuration of your own
   k3 plan --model kimi-k3 --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
                                         the ledger of a card, whether it fits, and how fast it will be
-  k3 read result.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
+  k3 read data/benchmarks.csv --json
                                         your own results and logs beside the prediction
 """
 

@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
     hardware = devices_with(args.hardware) if args.hardware else None
     memory = _numbers("--kv-memory-gib", args.kv_memory_gib)
+    if args.chunk is not None and args.chunk < 1:
+        raise InputError(f"--max-num-batched-tokens {args.chunk}: must be at least 1")
     settings = Settings(
         utilisation=args.share, max_model_len=_length(args), max_num_seqs=args.max_num_seqs, chunk_tokens=args.chunk,
         cache_dtype=args.kv_cache_dtype, state_dtype=args.mamba_ssm_dtype, prefix_caching=args.enable_prefix_caching,
@@ -97,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**as_json(plan), **speed, **({"sweep": table} if args.sweep else {})}, indent=1,
                          allow_nan=False))  # fmt: skip
     else:
-        below = cli_speed.sweep_lines(table) if args.sweep else cli_speed.as_lines(found, why, load)
+        below = cli_speed.sweep_lines(table) if table else cli_speed.as_lines(found, why, load, args)
         print("\n".join([as_text(plan, args.concurrency), *below]))
     return EXIT_DONE if plan.fits else EXIT_NO
 
@@ -191,7 +193,8 @@ def as_text(plan: Plan, concurrency: int | None) -> str:
                   f"tokens; longest request {c.max_context:,} tokens"]  # fmt: skip
         if concurrency is not None:
             enough = min(c.max_concurrency, c.max_running_requests) >= concurrency
-            lines.append(f"{concurrency:,} requests at once: {'yes' if enough else 'no, the rest would wait'}")
+            lines.append(f"{concurrency:,} requests of {plan.settings.max_model_len:,} tokens at once: "
+                         f"{'yes' if enough else 'no, the rest would wait'}")  # fmt: skip
     if not plan.fits:
         from k3lib.deploy.inverse import cuts
 

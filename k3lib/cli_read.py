@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,9 @@ from k3lib.errors import EXIT_DONE, InputError
 
 if TYPE_CHECKING:
     from k3lib.calibrate.against import Compared, Given
+    from k3lib.calibrate.teach import Taught
     from k3lib.deploy import constants as co
     from k3lib.facts.benchmarks import Run
-    from k3lib.facts.constants import SpeedFact
 
 DESCRIPTION = """\
 Load benchmark results, engine logs and network tests; say what they hold, what is predicted for the same settings, and
@@ -73,15 +72,23 @@ def run(args: argparse.Namespace) -> int:
             compared = against.exchanges_of(one, table)
             networks += [one]
         entries.append((one, compared, why))
-    kept = own.add(runs) if args.add and _worth_adding(runs) else 0
-    taught = _calibrate(runs, networks, given, table) if args.calibrate else None
+    if args.add and not runs:
+        raise InputError("--add: no run to keep in these files; name --model, --cluster, --layout and --engine")
+    taught = None
+    if args.calibrate:
+        from k3lib.calibrate.teach import teach  # SciPy
+
+        taught = teach(runs, networks, given)
+    kept = own.add(runs) if args.add else 0
+    if taught:
+        own.keep(taught.rows)
     if args.json:
         texts = reading.as_json(readings)
         print(json.dumps({
             "readings": [{**text, "compared": [{**asdict(c), "difference": _finite(c.difference)} for c in compared],
                           "not_compared": why}
                          for text, (_, compared, why) in zip(texts, entries, strict=True)],
-            "added": kept, "calibrated": taught,
+            "added": kept, "calibrated": _taught_json(taught),
         }, indent=1, allow_nan=False))  # fmt: skip
         return EXIT_DONE
     for one, compared, why in entries:
@@ -96,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _given(args: argparse.Namespace) -> Given:
     from k3lib.calibrate.against import Given, known_model
+    from k3lib.calibrate.cells import SETTINGS
     from k3lib.deploy.plan import ENGINES
     from k3lib.engines.layout import parse_cluster, parse_layout
     from k3lib.errors import near
@@ -114,6 +122,8 @@ def _given(args: argparse.Namespace) -> Given:
         name, equals, value = (x.strip() for x in part.partition("="))
         if not (equals and name.isidentifier() and value):
             raise InputError(f"--settings {args.settings}: '{part}' is not name=value")
+        if name not in SETTINGS:
+            raise InputError(f"--settings {name}: not known. {near(name, SETTINGS)}")
         settings[name] = value
     for name in ("isl", "osl"):
         value = getattr(args, name)
@@ -153,12 +163,6 @@ def _log(one: Any, given: Given) -> tuple[list[Compared], str]:
         return [], str(error)
 
 
-def _worth_adding(runs: list[Run]) -> bool:
-    if not runs:
-        raise InputError("--add: no run to keep in these files; name --model, --cluster, --layout and --engine")
-    return True
-
-
 def _lines(compared: list[Compared]) -> list[str]:
     lines = [f"  {'':<36}{'measured':>12}{'predicted':>12}  {'range':<24}{'difference':>11}"]
     for c in compared:
@@ -173,94 +177,20 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _calibrate(runs: list[Run], networks: list[Any], given: Given, table: co.Table) -> dict[str, Any]:
-    """Constants set by the reader's runs and network tests; errors before and after."""
-    from k3lib.calibrate import against, own
-    from k3lib.calibrate.fit import fit
-    from k3lib.calibrate.trial import two_cells
-    from k3lib.deploy import constants as co
-
-    rows: list[SpeedFact] = []
-    result: dict[str, Any] = {"before": {}, "after": {}, "given": [], "constants": []}
-    cells = against.cells_of([run for run in runs if run.use == "fit"])  # a run with a warning teaches nothing
-    after = dict(table)
-    if cells:
-        if len({one.group for one in cells}) > 1:
-            raise InputError("--calibrate: the runs are of several deployments; give those of one at a time")
-        chosen = two_cells(cells) if len(two_cells(cells)) == 2 else cells[:2]
-        if len({one.key for one in chosen}) < 2:
-            raise InputError(
-                "--calibrate: needs two cells, one client alone and 8 to 16 of them, with the same prompts"
-            )
-        changed = fit(chosen, table, own=True).numbers
-        after |= changed
-        rows += [_fact(number, max(one.run.as_of for one in cells)) for number in changed.values()]
-        seen = {one.key for one in chosen}
-        others = [one for one in cells if one.key not in seen] or cells
-        result["before"], result["after"] = _errors(others, table), _errors(others, after)
-        result["given"] = [one.run.run_id for one in chosen]
-    for one in networks:
-        rows += _network(one, given)
-    if not rows:
-        raise InputError("--calibrate: nothing to learn from; give two runs with --cluster, --layout and --engine, "
-                         "or an all-reduce test between nodes with --cluster")  # fmt: skip
-    own.keep(rows)
-    result["constants"] = [
-        {"parameter": r.parameter, "scope": r.scope, "value": r.value, "unit": r.unit,
-         "was": co.pick(table, r.parameter, r.scope).value / (1e3 if r.unit == "GB/s" else 1)}
-        for r in rows
-    ]  # fmt: skip
-    return result
+def _taught_json(taught: Taught | None) -> dict[str, Any] | None:
+    if taught is None:
+        return None
+    return {name: value for name, value in asdict(taught).items() if name != "rows"}
 
 
-def _network(one: Any, given: Given) -> list[SpeedFact]:
-    from k3lib.calibrate import against
-    from k3lib.deploy import constants as co
-    from k3lib.engines.layout import parse_cluster
-    from k3lib.facts.constants import SpeedFact
-
-    found = against.network_of(one)
-    if found is None or (one.nodes or 1) < 2 or not given.cluster:
-        return []
-    nics = int(given.settings.get("nics", parse_cluster(given.cluster).cards_per_node))
-    scope = f"network@{co.architecture(parse_cluster(given.cluster).device)}"
-    today = date.today().isoformat()
-    values = (("exchange_start_us", scope, found.start_us, "us"),
-              ("nic_rate", f"{scope}@{nics}nics", found.gbs / nics, "GB/s"))  # fmt: skip
-    return [
-        SpeedFact(parameter=name, scope=where, value=value, low=value / 1.1, high=value * 1.1, unit=unit,
-                  grade="measured", as_of=today, source_id="own", note=f"measured by {one.operation}")
-        for name, where, value, unit in values
-    ]  # fmt: skip
-
-
-def _fact(number: co.Known, as_of: str) -> SpeedFact:
-    from k3lib.calibrate.store import row
-
-    return row(number, as_of or date.today().isoformat(), ["own"])
-
-
-def _errors(cells: list[Any], table: co.Table) -> dict[str, float]:
-    """Median absolute error by metric, as a share."""
-    import statistics
-    from collections import defaultdict
-
-    from k3lib.calibrate.cells import residuals, served
-
-    found: dict[str, list[float]] = defaultdict(list)
-    for one, answer in zip(cells, served(cells, table), strict=True):
-        for metric, left in residuals(one, answer).items():
-            found[metric].append(abs(math.expm1(left)))
-    return {metric: statistics.median(values) for metric, values in found.items()}
-
-
-def _taught_lines(taught: dict[str, Any]) -> list[str]:
+def _taught_lines(taught: Taught) -> list[str]:
     lines = []
-    if taught["given"]:
-        lines.append(f"calibrated on {' and '.join(taught['given'])}; median absolute error of the other runs:")
-        for metric, before in taught["before"].items():
-            lines.append(f"  {metric:<12}{100 * before:>7.1f} % before {100 * taught['after'][metric]:>7.1f} % after")
+    if taught.given:
+        which = f"of the {taught.others} other runs" if taught.others else "of these two, as there are no others"
+        lines.append(f"calibrated on {' and '.join(taught.given)}; median absolute error {which}:")
+        for metric, before in taught.before.items():
+            lines.append(f"  {metric:<12}{100 * before:>7.1f} % before {100 * taught.after[metric]:>7.1f} % after")
     lines.append("constants kept in own/constants.csv; predictions use them from now on:")
-    for c in taught["constants"]:
-        lines.append(f"  {c['parameter'] + ' ' + c['scope']:<44}{c['value']:>10.4g} {c['unit']:<6} was {c['was']:.4g}")
+    for c in taught.constants:
+        lines.append(f"  {c.parameter + ' ' + c.scope:<44}{c.value:>10.4g} {c.unit:<8} was {c.was:.4g}")
     return lines

@@ -45,6 +45,11 @@ def speed(plan: Plan, args: argparse.Namespace, hardware: Hardware | None, load:
         return None, "it does not fit"
     if plan.settings.draft_tokens and args.acceptance is None:
         return None, "with a draft model it depends on --acceptance-length"
+    if args.acceptance is not None and not 1 <= args.acceptance <= plan.settings.draft_tokens + 1:
+        raise InputError(f"--acceptance-length {args.acceptance:g}: with --draft-tokens {plan.settings.draft_tokens} a "
+                         f"pass yields 1 to {plan.settings.draft_tokens + 1} tokens")  # fmt: skip
+    if args.prefill_layout and not args.prefill_cluster:
+        raise InputError(f"--prefill-layout {args.prefill_layout}: name --prefill-cluster too")
     isl, osl, concurrency = load or load_of(args)
     options = Options(args.moe_backend, "nccl" if args.disable_custom_all_reduce else "auto", args.nics, hardware)
     try:
@@ -93,14 +98,16 @@ def as_json(found: Speed | None, load: tuple[int, int, int]) -> dict[str, Any] |
     return {**asdict(found), "isl": isl, "osl": osl, "concurrency": concurrency}
 
 
-def as_lines(found: Speed | None, reason: str, load: tuple[int, int, int]) -> list[str]:
+def as_lines(found: Speed | None, reason: str, load: tuple[int, int, int], args: argparse.Namespace) -> list[str]:
     """The prediction for people."""
+    chosen = "as asked" if any((args.isl, args.osl, args.concurrency)) else "a usual load, as none is named"
     isl, osl, concurrency = load
     if found is None:
         return ["", f"speed: {reason}"]
     return [
         "",
-        f"speed with {concurrency:,} clients of {isl:,} + {osl:,} tokens, and the range of nine in ten measured runs",
+        f"speed with {concurrency:,} client{'s' * (concurrency > 1)} of {isl:,} + {osl:,} tokens, {chosen}",
+        f"{'':<34}{'':>9}   range of nine in ten measured runs",
         f"{'output, tok/s':<34}{_shown(found.output_tps)}",
         f"{'time per output token, ms':<34}{_shown(found.tpot_ms)}",
         f"{'time to first token, mean, ms':<34}{_shown(found.ttft_ms_mean)}",
@@ -130,9 +137,11 @@ def sweep(plan: Plan, args: argparse.Namespace, hardware: Hardware | None) -> li
     loads = [(args.isl or USUAL_ISL, args.osl or USUAL_OSL)] if args.isl or args.osl else usual
     rows = []
     for isl, osl in loads:
-        for concurrency in SWEEP_CONCURRENCY:
+        for concurrency in (args.concurrency,) if args.concurrency else SWEEP_CONCURRENCY:
             load = (isl, osl, concurrency)
             try:
+                if args.max_model_len is not None and isl + osl > args.max_model_len:
+                    raise InputError(f"longer than --max-model-len {args.max_model_len:,}")
                 found, reason = speed(_for_length(plan, isl + osl), args, hardware, load)
             except InputError as error:
                 found, reason = None, str(error)

@@ -204,8 +204,8 @@ def test_a_situation_is_said_in_words() -> None:
     def words(plan: str) -> str:
         return predict.speed(predict.asked_of(plan, "1k-1k", 8, K3)).situation
 
-    assert words("h200x16-tp8pp2") == "engine measured on this card"
-    assert "on a card of this kind" in words("h20x32-tp8pp4")
+    assert words("h200x16-tp8pp2") == "engine measured on h200"
+    assert "never measured on h20-96, taken over from h200" in words("h20x32-tp8pp4")
 
 
 # --- the reader's own ----------------------------------------------------------
@@ -252,7 +252,7 @@ def test_plan_says_the_speed_with_its_range() -> None:
     speed = json.loads(done.stdout)["speed"]
     for name in ("output_tps", "tpot_ms", "ttft_ms_mean", "ttft_ms_median"):
         assert 0 < speed[name]["low"] < speed[name]["value"] < speed[name]["high"]
-    assert speed["dominant_term"] == "experts" and "card of this kind" in speed["situation"]
+    assert speed["dominant_term"] == "experts" and "never measured on h20-96" in speed["situation"]
     text = k3(*PLAN).stdout
     assert "output, tok/s" in text and "most of a generating step: experts" in text
 

@@ -90,24 +90,26 @@ def kda_us() -> sp.Expr:
 def mla_us() -> sp.Expr:
     """MLA: the cache is read whole, and computed with for blocks of heads; prompts attend to what came before them.
 
+    Cards that share the tokens of a cache each take all of their heads, and exchange queries and results.
+
     Unit: us.  Source: DeepSeek-V2, section 2.1, absorbed form; the blocks of heads as measured on H20.
     """
     heads = s.heads / s.tensor_parallel
-    tokens = s.decode_tokens * s.context_tokens
+    tokens = s.decode_tokens * s.context_tokens / s.context_shares
     read = tokens * (s.latent_kv + s.rope) * s.cache_bytes / (s.card_bandwidth * s.cache_share)
-    padded = s.head_block * sp.ceiling(heads / s.head_block)
+    padded = s.head_block * sp.ceiling(heads * s.context_shares / s.head_block)
     work = tokens * (1 + s.drafted_tokens) * padded * 2 * (2 * s.latent_kv + s.rope) / (s.cache_rate * s.mla_share)
     prompt = (
         heads * 2 * (s.nope + s.rope + s.value_dim) * s.prompt_tokens * s.seen_tokens / (s.cache_rate * s.flash_share)
     )
-    return s.layers_mla * (sp.Max(read, work) + prompt)
+    return s.layers_mla * (sp.Max(read, work) + prompt + s.cache_exchange_us)
 
 
 def gqa_us() -> sp.Expr:
     """Grouped-query attention: the cache is read whole; prompts attend to what came before them. Unit: us."""
     heads = s.heads / s.tensor_parallel
     cached = sp.Max(s.kv_heads / s.tensor_parallel, 1) * 2 * s.head_dim * s.cache_bytes
-    read = s.decode_tokens * s.context_tokens * cached / (s.card_bandwidth * s.cache_share)
+    read = s.decode_tokens * s.context_tokens / s.context_shares * cached / (s.card_bandwidth * s.cache_share)
     return s.layers_gqa * (
         read + heads * 4 * s.head_dim * s.prompt_tokens * s.seen_tokens / (s.cache_rate * s.flash_share)
     )

@@ -211,6 +211,9 @@ state_share = measure(
 cache_share = measure("cache_share", r"\eta_c", "1", "share of the bandwidth that reading a token cache reaches", _TIME)
 mla_share = measure("mla_share", r"\eta_a", "1", "share of the arithmetic that MLA reaches when it generates", _TIME)
 flash_share = measure("flash_share", r"\eta_p", "1", "share of the arithmetic that attention reaches on prompts", _TIME)
+context_shares = quantity(
+    "context_shares", "n_{dcp}", "cards", "cards that share the tokens of a cache when they generate", _TIME
+)
 head_block = quantity(
     "head_block", "N_{block}", "heads", "heads that an MLA kernel computes together, filled or not", _TIME
 )
@@ -244,6 +247,9 @@ experts_exchange_us = measure(
     "time of the exchange after the MLP, over all cards of the experts",
     _TIME,
     zero=True,
+)
+cache_exchange_us = measure(
+    "cache_exchange_us", "t_c", "us", "time to exchange queries and results where cards share a cache", _TIME, zero=True
 )
 token_groups = quantity(
     "token_groups", "n_{group}", "1", "groups of requests whose tokens meet in the same experts", _TIME

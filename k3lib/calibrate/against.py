@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -105,7 +107,10 @@ def row(reading: RunReading, given: Given) -> Run:
     }  # fmt: skip
     if reading.own is not None:
         return reading.own
-    return as_run(reading, **known)
+    made = as_run(reading, **known)
+    figures = json.dumps([made.metrics, made.isl, made.osl, made.concurrency, made.as_of, made.settings], default=str)
+    mark = hashlib.sha256(figures.encode()).hexdigest()[:8]  # files of one name in several folders are several runs
+    return made.model_copy(update={"run_id": f"{made.run_id[-100:].lstrip('-_.')}-{mark}"})
 
 
 def missing(run: Run) -> str:

@@ -25,6 +25,9 @@ FIRST_IMAGE = "0.1.dev19262"
 KERNELS = {"flashinfer": "auto"}
 READERS = {"utilisation": float, "max_num_seqs": int, "chunk_tokens": int, "state_ratio": float, "state_dtype": str,
            "cache_dtype": str, "draft_tokens": int}  # fmt: skip
+# All settings that a row may name.
+SETTINGS = (*READERS, "experts", "all_reduce", "nics", "requests", "max_model_len", "cache_strategy", "prefix_caching",
+            "graphs", "attention", "offload", "weights")  # fmt: skip
 MANY = 4096
 T = TypeVar("T")
 

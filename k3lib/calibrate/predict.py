@@ -128,10 +128,13 @@ def covered(rows: Iterable[Trial]) -> Mapping[str, tuple[int, int]]:
 def situation(asked: Question, table: co.Table) -> str:
     """What of a set-up has been measured in whole runs, in words."""
     setup, known = asked.setup, constants(asked.setup, table)
-    words = [{"fitted": "engine measured on this card"}.get(known.values["layer_us"].how, "")]
-    if not words[0]:
-        kin = known.values["layer_us"].how.startswith("taken over")
-        words = ["engine measured on a card of this kind" if kin else "engine not measured on this kind of card"]
+    layer, device = known.values["layer_us"], setup.cluster.device
+    if layer.how == "fitted":
+        words = [f"engine measured on {device}"]
+    elif layer.how.startswith("taken over"):
+        words = [f"engine never measured on {device}, taken over from {layer.key[1].partition('@')[2]}"]
+    else:
+        words = [f"engine never measured on {device} nor on a card of its kind"]
     if known.values["kernel_decode"].how != "fitted":
         words.append("kernel of the experts known alone, not in an engine")
     if setup.spans_nodes and known.values["nic_rate"].how != "fitted":

@@ -30,6 +30,9 @@ FAMILIES = {
 }
 # Kernels that are known by what they do to a whole run, not by a table of their own: the table they are scaled from.
 SCALED = {"humming": "marlin"}
+# Architectures that a kernel runs on, where it does not run on all.
+RUNS_ON = {"humming": ("hopper",), "trtllm": ("blackwell",), "trtllm-w4a8": ("blackwell",),
+           "marlin": ("hopper", "blackwell")}  # fmt: skip
 ROOFLINE = "roofline"
 DEFAULT_FAMILY = {"hopper": "marlin", "blackwell": "trtllm-w4a8"}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from k3lib.errors import InputError
 
 # Requests of a run, where not told: as the measured runs do, fewer for each client where clients are many.
 MANY_REQUESTS, MOST_ROUNDS, LEAST_ROUNDS = 256, 7, 2
+MOST_CLIENTS = 8192
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Load:
         for name in ("isl", "osl", "concurrency"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} {getattr(self, name)}: must be at least 1")
-        if self.acceptance < 1:
+        if self.concurrency > MOST_CLIENTS:
+            raise InputError(f"--concurrency {self.concurrency}: at most {MOST_CLIENTS:,} clients are followed")
+        if not 1 <= self.acceptance < math.inf:
             raise InputError(f"--acceptance-length {self.acceptance:g}: must be at least 1 token a pass")
         if self.requests is not None and self.requests < 1:
             raise InputError(f"--requests {self.requests}: must be at least 1")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from k3lib.deploy.load import Load, Rules
 from k3lib.errors import InputError
 
-LONGEST_RUN_PASSES = 2_000_000
+LONGEST_RUN_PASSES = 100_000
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Loop:
         self.readers_free = 0.0
         self.ttft: list[float] = []
         self.tpot: list[float] = []
+        if self.total * load.isl > LONGEST_RUN_PASSES * rules.chunk:
+            self._too_long()
         for i in range(min(load.concurrency, self.total)):
             self._send(i * rules.client_us)
 
@@ -110,9 +112,13 @@ class Loop:
     def _goes_on(self) -> bool:
         self.steps += 1
         if self.steps > LONGEST_RUN_PASSES:
-            raise InputError(f"a run of {self.total:,} requests of {self.load.isl:,} + {self.load.osl:,} tokens takes "
-                             f"more than {LONGEST_RUN_PASSES:,} passes; ask for fewer requests")  # fmt: skip
+            self._too_long()
         return self.done < self.total
+
+    def _too_long(self) -> None:
+        raise InputError(f"a run of {self.total:,} requests of {self.load.isl:,} + {self.load.osl:,} tokens takes more "
+                         f"than {LONGEST_RUN_PASSES:,} passes of {self.rules.chunk:,} tokens; ask for fewer --requests "
+                         "or a larger chunk")  # fmt: skip
 
     def _even_share(self) -> int:
         """Requests of a slot if all that are here were spread evenly."""

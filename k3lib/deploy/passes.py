@@ -13,6 +13,7 @@ import sympy as sp
 
 from k3lib.account import passes as eq
 from k3lib.account import symbols as s
+from k3lib.deploy import constants as co
 from k3lib.deploy import curves as cv
 from k3lib.deploy import ledger as led
 from k3lib.deploy.setup import PER_CARD, Constants, SetUp, constants, stage_values, unmodelled
@@ -57,7 +58,7 @@ class PassTimes:
         self.expert_weights = self.floor_us = 0.0
         if self.moe:
             shares = setup.engine.expert_groups(setup.layout)[1]
-            self.expert_weights = 3 * v[s.expert_input] * v[s.expert_width] / shares
+            self.expert_weights = 3 * v.get(s.expert_input, v[s.hidden]) * v[s.expert_width] / shares
             self.floor_us = self._expert_floor()
         link, table_link = (
             cv.fact(setup.facts, d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE)
@@ -70,7 +71,7 @@ class PassTimes:
         if kernel == cv.ROOFLINE:
             return None
         share = self.stages[0][s.width_held] / v[s.expert_width]
-        scale = v[s.expert_width] * v[s.expert_input] / (cv.TABLE_WIDTH * cv.TABLE_INPUT)
+        scale = v[s.expert_width] * v.get(s.expert_input, v[s.hidden]) / (cv.TABLE_WIDTH * cv.TABLE_INPUT)
         return cv.ExpertTime(kernel, setup.cluster.device, share, self.sets, scale)
 
     def expert_us(self, tokens: Array, c: Constants) -> Array:
@@ -94,7 +95,9 @@ class PassTimes:
         setup = self.setup
         if cards == 1:
             return np.zeros_like(size)
-        custom = setup.all_reduce == "custom" or (setup.all_reduce == "auto" and not setup.engine.paged)
+        # Recipes of vLLM for K3 on Hopper switch its own all-reduce off.
+        usual = not (setup.engine.paged and co.architecture(setup.cluster.device) == "hopper")
+        custom = setup.all_reduce == "custom" or (setup.all_reduce == "auto" and usual)
         name = ("custom, vLLM" if setup.engine.paged else "custom, SGLang") if custom else "nccl"
         if cards <= setup.domain:
             return cv.exchange_curve(name).at(size / self.link_ratio) * c["exchange_scale"]
@@ -117,7 +120,8 @@ class PassTimes:
             for name in (*PER_CARD, "head_block", "skew", "layer_us", "step_us", "draft_us")
         }
         given |= {s.prompt_us: c["prompt_us"], s.kda_prompt_us: self.kda_us, s.launch_us: c["launch_us"],
-                  s.most_over_mean: self.most_over_mean, s.token_groups: setup.token_groups}  # fmt: skip
+                  s.most_over_mean: self.most_over_mean, s.token_groups: setup.token_groups,
+                  s.context_shares: setup.layout.dcp}  # fmt: skip
         reading = prompt > 0
         given[s.expert_scale] = np.where(reading, c["kernel_prompt"], c["kernel_decode"])
         equations = _equations()
@@ -126,6 +130,8 @@ class PassTimes:
             given[s.expert_us] = self.expert_us(tokens, c)
             given[s.expert_floor_us] = self.floor_us
         size = _call(equations.exchange, {**given, **self.stages[0]})[0]
+        dcp = setup.layout.dcp
+        given[s.cache_exchange_us] = 2 * self.exchange_us(dcp, size, c) if dcp > 1 else 0.0
         given[s.exchange_us] = self.exchange_us(setup.attention_cards, size, c)
         given[s.experts_exchange_us] = self.exchange_us(setup.expert_cards, size * setup.token_groups, c)
         values = {**self.stacked, **given}

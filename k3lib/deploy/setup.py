@@ -24,6 +24,8 @@ from k3lib.models.model import Model
 # Groups of weights that a pass of text does not read, or that have a term of their own.
 NOT_STREAMED = {led.ROUTED, led.SCALES, "vision", "projector", "embed"}
 DEFAULT_NICS = 8
+# Cards of a usual server; a card that reaches more of them has links between servers.
+SERVER_CARDS = 8
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,10 @@ class SetUp:
     @property
     def domain(self) -> int:
         """Cards that reach each other without the network."""
-        reach = cv.fact(self.facts, self.cluster.device, "scale_up_domain", "cards") or 0
-        return max(self.cluster.cards_per_node, min(int(reach), self.cluster.cards))
+        reach = int(cv.fact(self.facts, self.cluster.device, "scale_up_domain", "cards") or 0)
+        if reach > SERVER_CARDS:  # a rack in which the nodes are linked too
+            return min(reach, self.cluster.cards)
+        return min(self.cluster.cards_per_node, reach or self.cluster.cards_per_node)
 
     @property
     def expert_cards(self) -> int:
@@ -136,7 +140,9 @@ def scopes(setup: SetUp, name: str) -> tuple[str, ...]:
     if name in OF_KERNEL:
         return f"{setup.kernel}@{device}", f"{setup.kernel}@{arch}", setup.kernel
     if name in OF_NETWORK:
-        return f"{network_scope(setup)}@{setup.nics}nics", network_scope(setup)
+        here, kind = f"network@{device}", network_scope(setup)
+        both = [f"{here}@{setup.nics}nics", f"{kind}@{setup.nics}nics"] if name == "nic_rate" else []
+        return *both, here, kind
     return device, arch
 
 
@@ -145,7 +151,8 @@ def constants(setup: SetUp, numbers: co.Table) -> Constants:
     found = {name: co.pick(numbers, name, *scopes(setup, name)) for name in NAMES if name not in OF_ENGINE}
     for name in OF_ENGINE:
         found[name] = co.of_engine(numbers, name, setup.engine.name, setup.cluster.device)
-    found["nic_rate"] = co.of_nics(numbers, network_scope(setup), setup.nics)
+    if found["nic_rate"].key[1] in ("", network_scope(setup)):
+        found["nic_rate"] = co.of_nics(numbers, network_scope(setup), setup.nics)
     if not co.measured(numbers, setup.cluster.device):
         for name in OF_KERNEL:
             found[name] = co.widened(found[name], co.KERNEL_KIN_SPREAD)

@@ -9,6 +9,7 @@ import numpy as np
 
 from k3lib.account import symbols as s
 from k3lib.deploy import constants as co
+from k3lib.deploy import curves as cv
 from k3lib.deploy import ledger as led
 from k3lib.deploy.apart import prompts_apart
 from k3lib.deploy.caches import caches
@@ -18,11 +19,12 @@ from k3lib.deploy.plan import Plan
 from k3lib.deploy.serve import grid, serve
 from k3lib.deploy.setup import SetUp, constants
 from k3lib.engines.layout import Hardware
-from k3lib.errors import InputError
+from k3lib.errors import InputError, NoSpeedError
 from k3lib.evaluate import exact
 from k3lib.units import MEGA
 
 US_PER_MS = 1e3
+MOST_NICS = 64
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,13 @@ class Question:
 
 def set_up(plan: Plan, options: Options) -> SetUp:
     """A plan as the time of its passes sees it. Raises InputError for an option that cannot be."""
-    nics = options.nics if options.nics is not None else plan.cluster.cards_per_node
-    if not 1 <= nics <= 64:
-        raise InputError(f"--nics {nics}: must be from 1 to 64 network cards a node")
+    nics = options.nics if options.nics is not None else min(plan.cluster.cards_per_node, MOST_NICS)
+    if not 1 <= nics <= MOST_NICS:
+        raise InputError(f"--nics {nics}: must be from 1 to {MOST_NICS} network cards a node")
+    arch = co.architecture(plan.cluster.device)
+    runs_on = cv.RUNS_ON.get(options.experts)
+    if runs_on is not None and arch not in runs_on:
+        raise InputError(f"--moe-backend {options.experts}: does not run on {arch} cards such as {plan.cluster.device}")
     return SetUp(
         model=plan.model, cluster=plan.cluster, layout=plan.layout, engine=plan.engine, experts=options.experts,
         all_reduce=options.all_reduce, nics=nics, cache_dtype=plan.settings.cache_dtype,
@@ -99,6 +105,8 @@ def question(plan: Plan, load: Load, options: Options | None = None) -> Question
     """The load on the plan. Raises InputError for a plan that does not fit, or whose model has no modelled speed."""
     if not plan.fits:
         raise InputError(f"no speed without a fit: {plan.reason}")
+    if load.osl < 2:
+        raise NoSpeedError("an answer of one token has no time per output token; ask for --osl 2 or more")
     setup = set_up(plan, options or Options())
     cards = plan.layout.pp * setup.attention_cards
     copies = plan.cluster.cards // cards

@@ -62,6 +62,8 @@ def problem(error: ValidationError) -> str:
         return f"'{field}' is missing"
     if first["type"] == "extra_forbidden":
         return f"'{field}' is not a known name"
+    if not first["loc"]:
+        return f"{message[0].lower()}{message[1:]}"
     shown_value = repr(given) if len(repr(given)) < 60 else repr(given)[:57] + "..."
     return f"{field} = {shown_value}: {message[0].lower()}{message[1:]}"
 
