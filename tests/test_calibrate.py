@@ -220,6 +220,35 @@ def test_own_constants_take_the_place_of_fitted_ones(tmp_path: Path, monkeypatch
     assert {r.scope for r in own.constants()} == {"vllm@h200", "vllm@h20-96"}
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"value": 1e9, "low": 1e8, "high": 1e10}, "over 1000 times off"), ({"unit": "ms"}, "unit ms: must be us"),
+     ({"parameter": "layer_ms"}, "Did you mean 'layer_us'")],
+)  # fmt: skip
+def test_own_constants_that_cannot_be_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], words: str
+) -> None:
+    monkeypatch.setenv("K3_OWN", str(tmp_path))
+    row = next(r for r in store.calibration().fitted if r.parameter == "layer_us")
+    own.keep([row])
+    own.keep([row.model_copy(update=change)])
+    with pytest.raises(InputError, match=words):
+        own.constants()
+
+
+def test_an_own_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("K3_OWN", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="cannot be written"):
+        own.keep([store.calibration().fitted[0]])
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1+1|cmd", "@x"])
+def test_no_kept_cell_is_a_formula(text: str) -> None:
+    assert own.harmless(text) == f"'{text}"
+    assert own.harmless("tp8,pp2") == "tp8,pp2" and own.harmless(-1.0) == -1.0
+
+
 def test_a_bad_row_among_the_readers_constants_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("K3_OWN", str(tmp_path))
     own.keep([store.calibration().fitted[0]])
@@ -280,8 +309,12 @@ def test_no_speed_without_a_fit_nor_for_what_is_not_modelled() -> None:
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(["--nics", "0"], ["--nics 0", "from 1 to 64"]), (["--requests", "0"], ["--requests 0"]),
-     (["--acceptance-length", "0.2"], ["at least 1 token a pass"]), (["--moe-backend", "marlyn"], ["marlyn"]),
+    [(["--acceptance-length", "3"], ["with --draft-tokens 0", "1 to 1"]),
+     (["--max-num-batched-tokens", "0"], ["--max-num-batched-tokens 0"]),
+     (["--prefill-layout", "tp8"], ["--prefill-cluster"]), (["--nics", "0"], ["--nics 0", "from 1 to 64"]),
+     (["--requests", "0"], ["--requests 0"]),
+     (["--acceptance-length", "0.2"], ["--acceptance-length 0.2"]),
+     (["--acceptance-length", "nan"], ["--acceptance-length nan"]), (["--moe-backend", "marlyn"], ["marlyn"]),
      (["--max-model-len", "500"], ["--isl 1000", "--max-model-len 500"]),
      (["--prefill-cluster", "1x8xh20-96"], ["--prefill-cluster 1x8xh20-96", "takes 32 cards"]),
      (["--prefill-cluster", "2x8xh20-96", "--prefill-layout", "tp16"], ["--prefill-cluster", "does not fit"]),

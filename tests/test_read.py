@@ -103,6 +103,38 @@ def test_two_cells_halve_the_error_of_the_others(tmp_path: Path, mine: dict[str,
     assert with_own > 1.15 * without  # from now on predictions use them
 
 
+def test_the_same_evidence_counts_once(tmp_path: Path, mine: dict[str, str]) -> None:
+    paths = twice_as_slow(tmp_path)[:4]
+    first, second = (
+        json.loads(k3("read", *map(str, paths), *SET_UP, "--calibrate", "--json", env=mine).stdout)["calibrated"]
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_what_a_reader_teaches_holds_for_his_card_alone(tmp_path: Path, mine: dict[str, str]) -> None:
+    k3("read", *map(str, twice_as_slow(tmp_path)), *SET_UP, "--calibrate", env=mine)
+    other = ("plan", "--cluster", "4x8xh20-96", "--layout", "tp8,pp4", "--engine", "sglang", "--json")
+    with_own, without = (json.loads(k3(*other, env=env).stdout)["speed"] for env in (mine, {}))
+    assert with_own == without
+
+
+def test_absurd_cells_teach_nothing_and_nothing_is_kept(tmp_path: Path, mine: dict[str, str]) -> None:
+    paths = [bench(tmp_path, c, 0.001, 1e6, 1e6) for c in (1, 8)]
+    refused(k3("read", *map(str, paths), *SET_UP, "--add", "--calibrate", env=mine), "times off the prediction")
+    assert not Path(mine["K3_OWN"]).exists()
+
+
+def test_files_of_one_name_in_two_folders_are_two_runs(tmp_path: Path, mine: dict[str, str]) -> None:
+    paths = []
+    for part, tps in (("a", 339.0), ("b", 300.0)):
+        folder = tmp_path / part / "results"
+        folder.mkdir(parents=True)
+        paths.append(bench(folder, 8, tps, 8000 / tps, 890.0))
+    done = k3("read", *map(str, paths), *SET_UP, "--add", env=mine)
+    assert "2 of them new" in done.stdout and len(own.runs(Path(mine["K3_OWN"]))) == 2
+
+
 def test_a_network_test_sets_the_network(tmp_path: Path, mine: dict[str, str]) -> None:
     lines = ["# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20",
              *(f"#  Rank {r} Group  0 Pid {r + 1} on node{r // 8} device {r % 8} [0x00] NVIDIA H20" for r in range(16)),

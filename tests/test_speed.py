@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from k3lib.deploy.speed import Options, answer, question, roofline_tps, step_ter
 from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.errors import InputError, NoSpeedError
 from k3lib.evaluate import arrays
+from k3lib.facts.paths import MODELS
 from k3lib.facts.timings import kernel_times
 from k3lib.models.model import load_model
 
@@ -308,6 +310,13 @@ def test_no_more_run_at_once_than_memory_allows_and_the_rest_waits() -> None:
     assert capped.output_tps < free.output_tps
 
 
+def test_a_run_that_would_not_end_in_time_is_refused_at_once() -> None:
+    began = time.perf_counter()
+    with pytest.raises(InputError, match="ask for fewer --requests"):
+        sv.serve(flat_grid([1000.0]), sv.Load(100_000, 1000, 4000), rules(chunk=1))
+    assert time.perf_counter() - began < 1
+
+
 def test_a_draft_shortens_an_answer_by_what_is_accepted() -> None:
     plain, drafted = (sv.serve(flat_grid([1000.0]), sv.Load(100, 301, 1, 2, a), rules()) for a in (1.0, 3.0))
     assert plain.tpot_ms == pytest.approx(3 * drafted.tpot_ms)
@@ -325,7 +334,8 @@ def test_prompts_read_elsewhere_do_not_hold_up_generation() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"isl": 0}, "--isl 0"), ({"osl": 0}, "--osl 0"), ({"requests": 0}, "--requests 0"),
-     ({"acceptance": 0.5}, "at least 1 token a pass"), ({"concurrency": -1}, "--concurrency -1")],
+     ({"acceptance": 0.5}, "at least 1 token a pass"), ({"acceptance": float("nan")}, "at least 1 token a pass"),
+     ({"concurrency": -1}, "--concurrency -1"), ({"concurrency": 10**9}, "at most")],
 )  # fmt: skip
 def test_loads_that_cannot_be_are_refused(change: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -362,6 +372,72 @@ def test_copies_share_the_clients() -> None:
     )
     assert (one.copies, two.copies, two.load.concurrency) == (1, 2, 16)
     assert answer(two, NUMBERS).output_tps == pytest.approx(2 * answer(one, NUMBERS).output_tps)
+
+
+def test_a_client_is_served_by_one_copy_only() -> None:
+    one = answer(asked("2x8xh200", "tp8,pp2", "vllm", 1000, 1000, 1), NUMBERS)
+    alone = answer(asked("8x8xh200", "tp8,pp2", "vllm", 1000, 1000, 1), NUMBERS)
+    assert alone.output_tps == pytest.approx(one.output_tps)
+    three, four = (answer(asked("4x8xh200", "tp8,pp2", "vllm", 1000, 1000, n), NUMBERS) for n in (3, 4))
+    assert one.output_tps < three.output_tps < four.output_tps
+    for served, clients in ((alone, 1), (three, 3)):  # nobody is served faster than the times allow
+        longest = clients * 1000 / (served.ttft_mean_ms + 999 * served.tpot_ms) * 1000
+        assert served.output_tps <= 1.02 * longest
+
+
+def test_cards_of_small_servers_have_no_links_between_them() -> None:
+    whole, halves, racks = (set_up(cluster, "tp8").domain for cluster in ("2x8xh200", "4x4xh200", "4x4xgb200"))
+    assert (whole, halves, racks) == (8, 4, 16)
+    assert set_up("4x4xh200", "tp8").spans_nodes and not set_up("4x4xgb200", "tp8").spans_nodes
+    assert set_up("1x16xh200", "tp16").spans_nodes  # no server links sixteen of them
+
+
+@pytest.mark.parametrize(("cluster", "kernel"), [("4x8xh20-96", "trtllm"), ("4x8xh20-96", "trtllm-w4a8"),
+                                                 ("1x8xb300", "humming")])  # fmt: skip
+def test_kernels_that_do_not_run_on_a_card_are_refused(cluster: str, kernel: str) -> None:
+    with pytest.raises(InputError, match=f"--moe-backend {kernel}: does not run"):
+        asked(cluster, "tp8,pp4" if cluster[0] == "4" else "tp8", "vllm", 1000, 1000, 1, experts=kernel)
+
+
+def test_no_kernel_reads_faster_than_the_memory() -> None:
+    passes = PassTimes(set_up(experts="humming"))
+    fast = {**NUMBERS, ("kernel_decode", "humming"): co.Known(0.01, 0.0, ("kernel_decode", "humming"), "")}
+    known = constants(passes.setup, fast)
+    spent = passes.terms(known, np.array([64.0]), np.array([0.0]), 1500.0, 500.0)["experts"][0, 0]
+    used = distinct(64.0, known["skew"])[0]
+    bytes_read = 46 * used * 3 * 3584 * 3072 / 8 * 4.25 / 8
+    assert spent == pytest.approx(bytes_read / 4.8e6, rel=1e-3)
+
+
+def test_cards_that_share_a_cache_read_it_faster_and_pay_for_an_exchange() -> None:
+    def attention_us(layout: str, context: float) -> float:
+        passes = PassTimes(set_up("1x8xb300", layout))
+        known = constants(passes.setup, NUMBERS)
+        return float(passes.terms(known, np.array([16.0]), np.array([0.0]), context, 500.0)["attention"][0, 0])
+
+    assert attention_us("tp8,dcp8", 300_000) < attention_us("tp8", 300_000) / 2
+    assert attention_us("tp8,dcp8", 500) > attention_us("tp8", 500)
+
+
+def test_requests_longer_than_the_model_takes_have_no_speed() -> None:
+    plan = make_plan(K3, parse_cluster("4x8xh20-96"), parse_layout("tp8,pp4"), "vllm", Settings(max_model_len=1000))
+    with pytest.raises(InputError, match="takes at most 1,048,576"):
+        question(plan, sv.Load(2_000_000, 1000, 1))
+    with pytest.raises(NoSpeedError, match="--osl 2"):
+        question(plan, sv.Load(100, 1, 1))
+
+
+@pytest.mark.parametrize("config", sorted(MODELS.glob("*.config.json")), ids=lambda p: p.name.split(".")[0])
+def test_every_known_configuration_has_a_speed_or_says_why_not(config: Path) -> None:
+    model = load_model(str(config))
+    plan = make_plan(model, parse_cluster("8x8xb300"), parse_layout("tp8"), "vllm", Settings(max_model_len=2000))
+    assert plan.fits
+    try:
+        served = answer(question(plan, sv.Load(1000, 1000, 8)), NUMBERS)
+    except NoSpeedError as error:
+        assert "not modelled" in str(error)
+    else:
+        assert 0 < served.tpot_ms < 1000 and served.ttft_mean_ms > 0
 
 
 def test_fewer_network_cards_slow_what_goes_between_nodes_and_hardly_a_pipeline() -> None:
