@@ -89,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NOTEBOOK",
         help="run only this notebook again and keep the others as last run; may be repeated",
     )
+    build.add_argument(
+        "--fresh", action="store_true", help="run every notebook, also where none of what it reads has changed"
+    )
     build.add_argument("--out", type=Path, default=None, metavar="DIR", help="where to publish (default: _build)")
     build.set_defaults(run=_build)
 
@@ -141,7 +144,7 @@ def _build(args: argparse.Namespace) -> int:
         if name in parameters:
             raise InputError(f"-p {name}: given twice. Keep one.")
         parameters[name] = value.strip()
-    build(args.scenario, parameters, only=args.only, out=args.out)
+    build(args.scenario, parameters, only=args.only, out=args.out, fresh=args.fresh)
     return EXIT_DONE
 
 

@@ -9,19 +9,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from conftest import k3, refused
+from tqdm import tqdm
 
 from k3lib import results as res
 from k3lib.errors import InputError
 from k3lib.facts.paths import ROOT
 from k3lib.facts.scenario import load_scenario
 from k3lib.report import build as job
+from k3lib.report import kept, publish
 from k3lib.report import notebooks as nbs
-from k3lib.report import publish
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 KEYS = {
@@ -101,10 +103,77 @@ def test_no_path_of_this_machine_is_published(book: Path) -> None:
 
 def test_the_same_inputs_give_the_same_bytes(book: Path, tmp_path: Path) -> None:
     other = tmp_path / "elsewhere" / "mit Leerzeichen 书"
-    done = k3("build", "--out", str(other), env={"TZ": "Asia/Shanghai", "LC_ALL": "C", "PYTHONHASHSEED": "7"})
+    done = k3(
+        "build", "--fresh", "--out", str(other), env={"TZ": "Asia/Shanghai", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == (other / "html" / "index.html").as_uri()
     assert prints(other) == prints(book)
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of one notebook that takes no time, with its kept runs in a folder of their own."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    notebook = nbs.read(ROOT / "notebooks" / "what-a-token-costs.ipynb")
+    notebook["cells"] = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", ())]
+    nbs.write(notebook, folder / "what-a-token-costs.ipynb")
+    monkeypatch.setattr(job, "NOTEBOOKS", folder)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    return folder / "what-a-token-costs.ipynb"
+
+
+def executed(*, fresh: bool = False, **parameters: object) -> tuple[dict[str, object], int]:
+    """The executed notebooks of the small project by name, and how many of them were run for it."""
+    runs: list[str] = []
+    jobs = job.plan(load_scenario("base", parameters))
+    with tempfile.TemporaryDirectory() as stage, pytest.MonkeyPatch.context() as patch:
+        run = job._run
+        patch.setattr(job, "_run", lambda one, *rest: runs.append(one.name) or run(one, *rest))
+        found = job._executed(jobs, jobs, Path(stage), Path(stage), tqdm(disable=True), fresh)
+    return found, len(runs)
+
+
+def test_a_notebook_runs_again_when_anything_that_it_reads_has_changed(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, runs = executed()
+    assert runs == 1
+    assert executed() == (first, 0)
+    assert executed(fresh=True) == (first, 1)
+    assert executed(cards=64)[1] == ("cards" in nbs.parameters_of(first["what-a-token-costs"]))
+    notebook = nbs.read(small)
+    notebook["cells"][0]["source"] += "\n# a word"
+    nbs.write(notebook, small)
+    assert executed()[1] == 1
+    data = tmp_path / "data"
+    shutil.copytree(ROOT / "data", data)
+    monkeypatch.setattr(job, "DATA", data)
+    assert executed()[1] == 0
+    with (data / "sources.csv").open("a", encoding="utf-8") as table:
+        table.write("one_more,A source,somewhere,page,2026,\n")
+    assert executed()[1] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff{", b'{"cells": [{}]}'])
+def test_a_kept_run_that_cannot_be_read_is_run_again(small: Path, content: bytes) -> None:
+    first, _ = executed()
+    (path,) = kept.FOLDER.glob("*.ipynb")
+    path.write_bytes(content)
+    assert executed() == (first, 1)
+    assert executed() == (first, 0)
+
+
+def test_runs_that_were_not_asked_for_longest_are_forgotten(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_FILES", 2)
+    notebook = nbs.read(small)
+    for at, name in ((2, "a"), (1, "b")):
+        kept.keep(name, notebook)
+        os.utime(kept.FOLDER / f"{name}.ipynb", (at, at))
+    assert kept.find("b") == notebook
+    kept.keep("d", notebook)
+    assert {path.stem for path in kept.FOLDER.iterdir()} == {"b", "d"}
 
 
 def test_a_changed_parameter_changes_the_page(book: Path, tmp_path: Path) -> None:

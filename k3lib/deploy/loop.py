@@ -48,7 +48,7 @@ class Loop:
 
     def __init__(self, at: Callable[[int, int], list[float]], load: Load, rules: Rules) -> None:
         self.at, self.load, self.rules = at, load, rules
-        self.total, self.passes = load.total, load.passes
+        self.total, self.passes, self.hop_us = load.total, load.passes, rules.hop_us
         self.now = self.end = 0.0
         self.slots = [Slot() for _ in range(rules.slots)]
         self.stage_free = [0.0] * rules.slots
@@ -82,7 +82,8 @@ class Loop:
                 prompt, ended = self._admit(slot, max(0, self.rules.chunk - slot.requests), room)
                 if slot.requests or prompt:
                     self._start(slot, prompt, ended, generates=slot.requests > 0)
-                    self._jump()
+                    if not prompt:
+                        self._jump()
                     if len(self.flying) < self.rules.slots:
                         continue
             if self.flying:
@@ -122,9 +123,7 @@ class Loop:
 
     def _even_share(self) -> int:
         """Requests of a slot if all that are here were spread evenly."""
-        here = sum(slot.requests + bool(slot.partial) for slot in self.slots) + len(self.waiting)
-        here += sum(len(ended) for *_, ended in self.flying)
-        return -(-min(here, self.rules.running) // self.rules.slots)
+        return -(-min(self.running + len(self.waiting), self.rules.running) // self.rules.slots)
 
     def _send(self, at: float) -> None:
         """A client asks: the request is here at once, or when other cards have read its prompt."""
@@ -169,11 +168,13 @@ class Loop:
         return prompt, ended
 
     def _start(self, slot: Slot, prompt: int, ended: list[float], generates: bool) -> None:
-        at = self.now
+        at, free, hop = self.now, self.stage_free, self.hop_us
         for stage, time in enumerate(self.at(slot.requests if generates else 0, prompt)):
-            at = max(at, self.stage_free[stage]) + time
-            self.stage_free[stage] = at
-            at += self.rules.hop_us
+            if free[stage] > at:
+                at = free[stage]
+            at += time
+            free[stage] = at
+            at += hop
         self.flying.append((at, slot, generates, ended))
         slot.busy = True
 
@@ -194,11 +195,13 @@ class Loop:
                 slot.requests -= group.requests
                 self.tpot += [(at - group.first) / max(1, self.load.osl - 1)] * group.requests
                 self._answered(at, group.requests)
+        if not ended:
+            return
         self.ttft += [at - sent for sent in ended]
-        if ended and self.passes > 0:
+        if self.passes > 0:
             slot.requests += len(ended)
             slot.groups.append(Group(len(ended), slot.passes + self.passes, at))
-        elif ended:
+        else:
             self._answered(at, len(ended))
 
     def _answered(self, at: float, requests: int) -> None:
@@ -220,7 +223,7 @@ class Loop:
         if skip < 1 or any(ended for *_, ended in self.flying):
             return
         times = [self.at(slot.requests, 0) for slot in active]
-        through = max(sum(row) for row in times) + self.rules.hop_us * self.rules.slots
+        through = max(sum(row) for row in times) + self.hop_us * self.rules.slots
         period = max(through, *(sum(stage) for stage in zip(*times, strict=True)))
         for slot in active:
             slot.passes += skip

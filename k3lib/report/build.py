@@ -24,6 +24,7 @@ from k3lib.facts import registry
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
+from k3lib.report import kept
 from k3lib.report import notebooks as nbs
 from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
@@ -53,9 +54,11 @@ def build(
     overrides: Mapping[str, Any] | None = None,
     only: Sequence[str] = (),
     out: Path | None = None,
+    fresh: bool = False,
 ) -> Path:
     """Run the notebooks, collect their results, build the book with warnings as errors, publish it.
 
+    fresh: run every notebook, also those that ran before from the same inputs.
     Prints the address of the home page last and returns its path. Raises InputError for anything that stops it;
     what was published before then stays as it was.
     """
@@ -66,7 +69,7 @@ def build(
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
         with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
-            executed = _executed(jobs, chosen, stage, out, bar)
+            executed = _executed(jobs, chosen, stage, out, bar, fresh)
             results = res.together(r for name, nb in executed.items() for r in res.collect(name, nb))
             _lay_out(stage, executed, results)
             bar.set_postfix_str("book")
@@ -113,13 +116,15 @@ def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
     return [names[name] for name in dict.fromkeys(wanted)] if wanted else list(jobs)
 
 
-def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any) -> dict[str, Any]:
+def _executed(
+    jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any, fresh: bool
+) -> dict[str, Any]:
     """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran."""
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
     work.mkdir()
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures = {pool.submit(_run, job, work, out): job for job in chosen}
+        futures = {pool.submit(_run_or_kept, job, work, out, fresh): job for job in chosen}
         try:
             for future in as_completed(futures):
                 ready[futures[future].name] = future.result()
@@ -129,6 +134,16 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
             pool.shutdown(cancel_futures=True)
             raise
     return {job.name: ready[job.name] for job in jobs}
+
+
+def _run_or_kept(job: Job, work: Path, out: Path, fresh: bool) -> Any:
+    """A notebook that ran before from the same inputs is taken as it was."""
+    name = kept.name_of([*_made_from(job.path), *sorted((ROOT / "k3lib" / "report").rglob("*.py"))], job.parameters)
+    found = None if fresh else kept.find(name)
+    if found is None:
+        found = _run(job, work, out)
+        kept.keep(name, found)
+    return found
 
 
 def _run(job: Job, work: Path, out: Path) -> Any:
@@ -178,11 +193,15 @@ def _last_run(job: Job, out: Path) -> Any:
 def made_from(notebook: Path) -> str:
     """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
     digest = hashlib.sha256()
-    library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
-    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
-    for path in (notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library):
+    for path in _made_from(notebook):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def _made_from(notebook: Path) -> list[Path]:
+    library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
+    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
+    return [notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library]
 
 
 def _environment() -> dict[str, str]:
