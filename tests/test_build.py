@@ -22,8 +22,9 @@ from k3lib.errors import InputError
 from k3lib.facts.paths import ROOT
 from k3lib.facts.scenario import load_scenario
 from k3lib.report import build as job
-from k3lib.report import kept, publish
+from k3lib.report import kept, publish, run
 from k3lib.report import notebooks as nbs
+from k3lib.report.run import Runner
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 KEYS = {
@@ -129,8 +130,8 @@ def executed(*, fresh: bool = False, **parameters: object) -> tuple[dict[str, ob
     runs: list[str] = []
     jobs = job.plan(load_scenario("base", parameters))
     with tempfile.TemporaryDirectory() as stage, pytest.MonkeyPatch.context() as patch:
-        run = job._run
-        patch.setattr(job, "_run", lambda one, *rest: runs.append(one.name) or run(one, *rest))
+        real = Runner._run
+        patch.setattr(Runner, "_run", lambda runner, one: runs.append(one.name) or real(runner, one))
         found = job._executed(jobs, jobs, Path(stage), Path(stage), tqdm(disable=True), fresh)
     return found, len(runs)
 
@@ -149,7 +150,7 @@ def test_a_notebook_runs_again_when_anything_that_it_reads_has_changed(
     assert executed()[1] == 1
     data = tmp_path / "data"
     shutil.copytree(ROOT / "data", data)
-    monkeypatch.setattr(job, "DATA", data)
+    monkeypatch.setattr(run, "DATA", data)
     assert executed()[1] == 0
     with (data / "sources.csv").open("a", encoding="utf-8") as table:
         table.write("one_more,A source,somewhere,page,2026,\n")
@@ -192,7 +193,7 @@ BAD_CALLS = [
     (["-p", "cards=nan"], ["cards"]),
     (["-p", "cards=lots"], ["cards"]),
     (["-p", "cards"], ["write it as name=value"]),
-    (["-p", "cards=40"], ["not a multiple", "what-one-card-holds"]),
+    (["-p", "cards=40"], ["not a multiple", ".ipynb"]),
     (["-p", "layout=tp3"], ["does not divide vocabulary"]),
     (["-p", "crads=32"], ["Did you mean 'cards'?"]),
     (["-p", "cards=1", "-p", "cards=2"], ["given twice"]),
@@ -261,7 +262,7 @@ def test_only_refuses_results_of_other_data(victim: Path, tmp_path: Path, monkey
     shutil.copytree(ROOT / "data", data)
     with (data / "sources.csv").open("a", encoding="utf-8") as table:
         table.write("one_more,A source,somewhere,page,2026,\n")
-    monkeypatch.setattr(job, "DATA", data)
+    monkeypatch.setattr(run, "DATA", data)
     with pytest.raises(InputError, match="changed since it last ran"):
         job.build(out=victim, only=["does-the-account-close"])
 
@@ -351,6 +352,21 @@ def test_a_notebook_that_fails_is_named_with_its_cell(
         job.build(out=victim, only=["how-large-is-k3"])
     assert "ZeroDivisionError" in (victim / job.LOG).read_text(encoding="utf-8")
     assert prints(victim) == before
+
+
+def test_a_fault_stops_the_notebooks_that_still_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name, line in (("what-a-token-costs", "import time; time.sleep(300)"), ("how-large-is-k3", "1 / 0")):
+        notebook = nbs.read(ROOT / "notebooks" / f"{name}.ipynb")
+        notebook["cells"] = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", ())]
+        notebook["cells"][0]["source"] += f"\n{line}"
+        nbs.write(notebook, folder / f"{name}.ipynb")
+    monkeypatch.setattr(job, "NOTEBOOKS", folder)
+    started = time.monotonic()
+    with pytest.raises(InputError, match="ZeroDivisionError"):
+        job.build(out=tmp_path / "out")
+    assert time.monotonic() - started < 60
 
 
 def test_a_kernel_that_dies_is_named(victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -11,42 +9,27 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from k3lib import results as res
-from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError, near
 from k3lib.facts import registry
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
-from k3lib.report import kept
 from k3lib.report import notebooks as nbs
 from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
+from k3lib.report.run import Job, Runner, environment, made_from, write_log
 
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
 LOG = "build.log"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One notebook to run, with the parameters that its parameters cell asks for."""
-
-    path: Path
-    parameters: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The notebook's name without ending."""
-        return self.path.stem
 
 
 def build(
@@ -123,50 +106,19 @@ def _executed(
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
     work.mkdir()
+    runner = Runner(work, out / LOG, fresh)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures = {pool.submit(_run_or_kept, job, work, out, fresh): job for job in chosen}
+        futures = {pool.submit(runner.notebook, job): job for job in chosen}
         try:
             for future in as_completed(futures):
                 ready[futures[future].name] = future.result()
                 bar.set_postfix_str(futures[future].name)
                 bar.update()
-        except InputError:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            runner.stop()
             raise
     return {job.name: ready[job.name] for job in jobs}
-
-
-def _run_or_kept(job: Job, work: Path, out: Path, fresh: bool) -> Any:
-    """A notebook that ran before from the same inputs is taken as it was."""
-    name = kept.name_of([*_made_from(job.path), *sorted((ROOT / "k3lib" / "report").rglob("*.py"))], job.parameters)
-    found = None if fresh else kept.find(name)
-    if found is None:
-        found = _run(job, work, out)
-        kept.keep(name, found)
-    return found
-
-
-def _run(job: Job, work: Path, out: Path) -> Any:
-    parameters, target = work / f"{job.name}.json", work / f"{job.name}.ipynb"
-    parameters.write_text(json.dumps(job.parameters), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)],
-        capture_output=True,
-        text=True,
-        env=_environment(),
-        cwd=work,
-        check=False,
-    )
-    if done.returncode == 0:
-        return nbs.settle(nbs.read(target), job.parameters, made_from(job.path))
-    lines = done.stdout.strip().splitlines()
-    try:
-        fault = json.loads(lines[-1])
-        message, trace = fault["error"], fault["trace"]
-    except (IndexError, ValueError, KeyError, TypeError):
-        message, trace = f"{job.path.name}: the notebook's process ended with code {done.returncode}", done.stderr
-    _write_log(out, f"{message}\n\n{trace}\n\n{done.stderr}")
-    raise InputError(f"{message} (the whole trace: {shown(out / LOG)})" if trace else message)
 
 
 def _last_run(job: Job, out: Path) -> Any:
@@ -188,34 +140,6 @@ def _last_run(job: Job, out: Path) -> Any:
             "Run 'k3 build' without --only."
         )
     return notebook
-
-
-def made_from(notebook: Path) -> str:
-    """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
-    digest = hashlib.sha256()
-    for path in _made_from(notebook):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _made_from(notebook: Path) -> list[Path]:
-    library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
-    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
-    return [notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library]
-
-
-def _environment() -> dict[str, str]:
-    """Environment of the processes that a build starts: the project's own kernel, no display, stable hashes."""
-    return {
-        **os.environ,
-        "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTER_PLATFORM_DIRS": "1",
-        "MPLBACKEND": "agg",
-        "PYTHONHASHSEED": "0",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        "PYTHONUTF8": "1",
-        "NO_COLOR": "1",
-    }
 
 
 def _lay_out(stage: Path, executed: Mapping[str, Any], results: Mapping[str, res.Result]) -> None:
@@ -257,9 +181,9 @@ def _sphinx(stage: Path, out: Path) -> None:
         "--all",
         "-q",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd=stage, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=stage, check=False)
     log = COLOUR.sub("", done.stdout + done.stderr).replace(str(stage) + os.sep, "")
-    _write_log(out, log)
+    write_log(out / LOG, log)
     html = stage / "sphinx" / "_build" / "html"
     if done.returncode or not (html / "index.html").is_file():
         faults = [line.strip() for line in log.splitlines() if "WARNING" in line or "ERROR" in line or "Error" in line]
@@ -270,7 +194,3 @@ def _sphinx(stage: Path, out: Path) -> None:
         if path.is_file():
             path.unlink()
     os.rename(html, stage / "ready" / "html")
-
-
-def _write_log(out: Path, text: str) -> None:
-    (out / LOG).write_text(text, encoding="utf-8")

@@ -1,0 +1,128 @@
+"""Running notebooks, each in a process of its own, and what a run is made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
+from k3lib.errors import InputError
+from k3lib.facts.paths import DATA, ROOT, shown
+from k3lib.report import kept
+from k3lib.report import notebooks as nbs
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to run, with the parameters that its parameters cell asks for."""
+
+    path: Path
+    parameters: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The notebook's name without ending."""
+        return self.path.stem
+
+
+@dataclass
+class Runner:
+    """Runs notebooks, several at once. work: a folder of the build. log: where a fault's trace is written.
+
+    fresh: also those that ran before from the same inputs.
+    """
+
+    work: Path
+    log: Path
+    fresh: bool = False
+    _running: set[subprocess.Popen[str]] = field(default_factory=set)
+    _stopped: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def notebook(self, job: Job) -> Any:
+        """An executed notebook. Raises InputError that names the notebook, the cell and the fault."""
+        name = kept.name_of([*_files(job.path), *sorted((ROOT / "k3lib" / "report").rglob("*.py"))], job.parameters)
+        found = None if self.fresh else kept.find(name)
+        if found is None:
+            found = self._run(job)
+            kept.keep(name, found)
+        return found
+
+    def stop(self) -> None:
+        """End what runs: its results are not wanted any more."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.terminate()
+
+    def _run(self, job: Job) -> Any:
+        parameters, target = self.work / f"{job.name}.json", self.work / f"{job.name}.ipynb"
+        parameters.write_text(json.dumps(job.parameters), encoding="utf-8")
+        command = [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)]
+        code, printed, errors = self._process(command)
+        if code == 0:
+            return nbs.settle(nbs.read(target), job.parameters, made_from(job.path))
+        try:
+            fault = json.loads(printed.strip().splitlines()[-1])
+            message, trace = fault["error"], fault["trace"]
+        except (IndexError, ValueError, KeyError, TypeError):
+            message, trace = f"{job.path.name}: the notebook's process ended with code {code}", errors
+        write_log(self.log, f"{message}\n\n{trace}\n\n{errors}")
+        raise InputError(f"{message} (the whole trace: {shown(self.log)})" if trace else message)
+
+    def _process(self, command: Sequence[str]) -> tuple[int, str, str]:
+        with self._lock:
+            if self._stopped:
+                raise InputError("stopped, because another notebook failed")
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env=environment(), cwd=self.work)  # fmt: skip
+            self._running.add(process)
+        try:
+            printed, errors = process.communicate()
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if self._stopped:  # what it says now is of no use to anybody
+            raise InputError("stopped, because another notebook failed")
+        return process.returncode, printed, errors
+
+
+def made_from(notebook: Path) -> str:
+    """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
+    digest = hashlib.sha256()
+    for path in _files(notebook):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _files(notebook: Path) -> list[Path]:
+    library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
+    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
+    return [notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library]
+
+
+def environment() -> dict[str, str]:
+    """Environment of the processes that a build starts: the project's own kernel, no display, stable hashes."""
+    return {
+        **os.environ,
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "MPLBACKEND": "agg",
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONUTF8": "1",
+        "NO_COLOR": "1",
+    }
+
+
+def write_log(path: Path, text: str) -> None:
+    """Keep what a build printed."""
+    path.write_text(text, encoding="utf-8")
