@@ -305,7 +305,12 @@ PLAN_CALL = ["plan", "--model", "kimi-k3", "--cluster", "4x8xh20-96", "--layout"
 def test_the_command_prints_the_ledger_and_its_json() -> None:
     text = k3(*PLAN_CALL, "--max-model-len", "32768", "--concurrency", "64")
     assert text.returncode == 0
-    for word in ("scales of the experts", "left for caches", "state slots", "64 requests at once: yes"):
+    for word in (
+        "scales of the experts",
+        "left for caches",
+        "state slots",
+        "64 requests of 32,768 tokens at once: yes",
+    ):
         assert word in text.stdout
     data = json.loads(k3(*PLAN_CALL, "--json").stdout)
     assert data["fits"] is True

@@ -206,7 +206,7 @@ def test_cells_of_two_deployments_teach_nothing(tmp_path: Path, mine: dict[str, 
         writer.writeheader()
         writer.writerows(r.model_dump() for r in rows)
     refused(k3("read", str(table), "--calibrate", env=mine), "several deployments")
-    refused(k3("read", str(bench(tmp_path, 1, 57.0, 17.2, 240.0)), *SET_UP, "--calibrate", env=mine), "two cells")
+    refused(k3("read", str(bench(tmp_path, 1, 57.0, 17.2, 240.0)), *SET_UP, "--calibrate", env=mine), "needs two runs")
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_movers_are_the_spread_of_the_prediction() -> None:
 def test_two_measured_loads_that_agree_narrow_the_range_and_keep_the_value() -> None:
     asked = [asked_of("h20x32-tp8pp4", "1k-1k", n, k3()) for n in (1, 16)]
     after = mv.told(asked)
-    for one in asked:
-        assert mv.half_width(one, "tpot_ms", after) < 0.85 * mv.half_width(one, "tpot_ms", numbers())
+    for one, share in zip(asked, (0.7, 0.95), strict=True):  # at 16 clients most comes from how slots fill
+        assert mv.half_width(one, "tpot_ms", after) < share * mv.half_width(one, "tpot_ms", numbers())
         assert math.isclose(answer(one, after).tpot_ms, answer(one, numbers()).tpot_ms, rel_tol=0.02)
 
 

@@ -106,7 +106,8 @@ def test_mla_is_computed_in_whole_blocks_of_heads() -> None:
     base = {s.decode_tokens: 32.0, s.prompt_tokens: 0.0, s.drafted_tokens: 0.0, s.context_tokens: 30_000.0,
             s.seen_tokens: 0.0, s.layers_mla: 24, s.heads: 96, s.latent_kv: 512, s.rope: 64, s.nope: 128,
             s.value_dim: 128, s.cache_bytes: 2, s.card_bandwidth: 4e6, s.cache_rate: 148e6, s.cache_share: 0.8,
-            s.mla_share: 0.9, s.flash_share: 0.5, s.head_block: 64}  # fmt: skip
+            s.mla_share: 0.9, s.flash_share: 0.5, s.head_block: 64, s.cache_exchange_us: 0.0,
+            s.context_shares: 1}  # fmt: skip
     at = {tp: arrays({"t": eq.mla_us()}, {**base, s.tensor_parallel: tp})["t"][0] for tp in (1, 2, 8, 16)}
     assert at[2] == at[8] == at[16] < at[1]
     read = 24 * 32 * 30_000 * 576 * 2 / (4e6 * 0.8)

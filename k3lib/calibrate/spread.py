@@ -15,29 +15,38 @@ METRICS = {"output_tps": "output_tps", "tpot_ms": "tpot_ms", "ttft_ms": "ttft_me
 # How the names of numbers end that make a pass faster when they are larger.
 FASTER = ("_rate", "_share")
 # What the model's form itself is good for, as the spread of a logarithm.
+FORM, SLOTS = "form", "slots"
 FORM_SPREAD = {"output_tps": 0.05, "tpot_ms": 0.05, "ttft_ms": 0.15}
 
 
-def spreads(asked: Question, numbers: co.Table, here: Served | None = None) -> dict[str, float]:
-    """Spread of the logarithm of each metric: every number is moved by its own spread in turn, to the slower side."""
+def changes(asked: Question, numbers: co.Table, here: Served | None = None) -> dict[str, dict[str, float]]:
+    """What is not known, by name, and by how much it moves the logarithm of each metric.
+
+    Every number is moved by its own spread in turn, to the slower side. FORM: what the model's form is good for.
+    SLOTS: half the way between slots that are spread and slots that are bunched, as answers of one length would leave
+    them. here: the answer by the numbers as they are, where it is known.
+    """
     middle = here or answer(asked, numbers)
-    total = {metric: FORM_SPREAD[metric] ** 2 for metric in METRICS}
+
+    def change(other: Served) -> dict[str, float]:
+        return {m: math.log(getattr(other, column) / getattr(middle, column)) for m, column in METRICS.items()}
+
+    found = {FORM: dict(FORM_SPREAD)}
     for name, was in constants(asked.setup, numbers).values.items():
-        if was.spread == 0:
-            continue
-        moved = answer(
-            asked,
-            override(asked, numbers, name, was.value * math.exp(-was.spread if name.endswith(FASTER) else was.spread)),
-        )
-        for metric, column in METRICS.items():
-            total[metric] += math.log(getattr(moved, column) / getattr(middle, column)) ** 2
+        if was.spread:
+            slower = was.value * math.exp(-was.spread if name.endswith(FASTER) else was.spread)
+            found[name] = change(answer(asked, override(asked, numbers, name, slower)))
     setup = asked.setup
     if setup.engine.mixes and setup.layout.pp > 1 and asked.prompts is None:
-        # Between slots that are spread and slots that are bunched, as answers of one length would leave them.
-        other = answer(replace(asked, bunched=True), numbers)
-        for metric, column in METRICS.items():
-            total[metric] += (math.log(getattr(other, column) / getattr(middle, column)) / 2) ** 2
-    return {metric: math.sqrt(value) for metric, value in total.items()}
+        bunched = change(answer(replace(asked, bunched=True), numbers))
+        found[SLOTS] = {metric: value / 2 for metric, value in bunched.items()}
+    return found
+
+
+def spreads(asked: Question, numbers: co.Table, here: Served | None = None) -> dict[str, float]:
+    """Spread of the logarithm of each metric."""
+    found = changes(asked, numbers, here).values()
+    return {metric: math.sqrt(sum(change[metric] ** 2 for change in found)) for metric in METRICS}
 
 
 def override(asked: Question, numbers: co.Table, name: str, value: float) -> co.Table:

@@ -10,7 +10,7 @@ from k3lib.account.symbols import REGISTRY
 from k3lib.calibrate.cells import Cell, Observed
 from k3lib.calibrate.fit import fit
 from k3lib.calibrate.predict import Range, factors, numbers, scales
-from k3lib.calibrate.spread import FASTER, FORM_SPREAD, METRICS, override
+from k3lib.calibrate.spread import FORM, METRICS, SLOTS, changes
 from k3lib.calibrate.store import calibration
 from k3lib.deploy import constants as co
 from k3lib.deploy.setup import constants
@@ -23,8 +23,10 @@ WORDS = {
     "kernel_prompt": "kernel of the experts in an engine, reading prompts",
     "exchange_scale": "all-reduce inside a node",
     "client_us": "time from one request of a client to the next",
+    FORM: "the form of the model itself",
+    SLOTS: "how evenly requests fill the slots of the pipeline",
 }
-FORM = "form"
+HOW = {FORM: "as tried on runs", SLOTS: "between the two extremes"}
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,16 @@ def words_of(name: str) -> str:
 
 
 def movers(asked: Question, metric: str, table: co.Table | None = None) -> list[Mover]:
-    """The numbers that a prediction depends on, the one that moves it most first; the model's own form is one of them.
+    """The numbers that a prediction depends on, the one that moves it most first, the model's own form among them.
 
     metric: output_tps, tpot_ms or ttft_ms.
     """
     table = table or numbers()
-    column, middle = METRICS[metric], answer(asked, table)
-    moved = [(FORM, "the form of the model itself", "as tried on runs", FORM_SPREAD[metric])]
-    for name, was in constants(asked.setup, table).values.items():
-        if was.spread:
-            slower = was.value * math.exp(-was.spread if name.endswith(FASTER) else was.spread)
-            other = answer(asked, override(asked, table, name, slower))
-            change = math.log(getattr(other, column) / getattr(middle, column))
-            moved.append((name, words_of(name), was.how, change))
+    known = constants(asked.setup, table).values
+    moved = [
+        (name, words_of(name), HOW[name] if name in HOW else known[name].how, change[metric])
+        for name, change in changes(asked, table).items()
+    ]
     total = sum(change**2 for *_, change in moved)
     found = [Mover(name, words, how, math.exp(change), change**2 / total) for name, words, how, change in moved]
     return sorted(found, key=lambda m: -m.share)
