@@ -10,7 +10,7 @@ from k3lib.account import cache
 from k3lib.account import symbols as s
 from k3lib.deploy import ledger as led
 from k3lib.deploy.curves import Curve
-from k3lib.deploy.load import Apart
+from k3lib.deploy.load import Apart, Load
 from k3lib.deploy.passes import PassTimes
 from k3lib.deploy.setup import Constants, SetUp
 from k3lib.evaluate import exact
@@ -41,14 +41,14 @@ def transfer_us(size: float) -> float:
     return float(curve.at(np.array([size]))[0])
 
 
-def prompts_apart(passes: PassTimes, known: Constants, isl: int, chunk: int) -> Apart:
+def prompts_apart(passes: PassTimes, known: Constants, load: Load, chunk: int) -> Apart:
     """What one deployment takes for a prompt until its cache has arrived, and between two when many wait."""
-    chunks = math.ceil(isl / chunk)
-    alone = np.array([float(min(isl, chunk))])
-    together = max(chunk // isl, 1)
-    full = np.array([float(together * min(isl, chunk))])
+    chunks = math.ceil(load.read / chunk)
+    alone = np.array([float(min(load.read, chunk))])
+    together = max(chunk // load.read, 1)
+    full = np.array([float(together * min(load.read, chunk))])
     none = np.array([0.0])
-    one, many = (passes.times(known, none, prompt, isl, isl / 2)[:, 0] for prompt in (alone, full))
+    one, many = (passes.times(known, none, prompt, load.isl, load.seen)[:, 0] for prompt in (alone, full))
     hops = passes.hop_us(known, float(alone[0])) * len(one)
-    latency = float(one.sum() + (chunks - 1) * one.max()) + hops + transfer_us(moved_bytes(passes.setup, isl))
+    latency = float(one.sum() + (chunks - 1) * one.max()) + hops + transfer_us(moved_bytes(passes.setup, load.isl))
     return Apart(latency, float(many.max()) * chunks / together)

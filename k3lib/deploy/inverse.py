@@ -156,14 +156,18 @@ def sweep(model: Model, cluster: Cluster, engine_name: str, settings: Settings,
     plans = tuple(plans_of(model, cluster, engine_name, settings))
     held = np.zeros((len(plans), lengths.size), dtype=np.int64)
     for row, plan in zip(held, plans, strict=True):
-        if plan.caches is None:
-            continue
-        if not ENGINES[engine_name].paged:
-            row[:] = np.minimum(plan.caches.kv_tokens // lengths, plan.caches.max_running_requests)
-        else:
-            block = plan.caches.block_tokens * plan.layout.dcp
-            row[:] = plan.caches.kv_tokens_physical // block // (-(-lengths // block) + _state_blocks(plan))
+        row[:] = held_by_length(plan, lengths)
     return Sweep(plans, held)
+
+
+def held_by_length(plan: Plan, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Requests of each length that the caches of one copy hold at once, whatever vLLM's limit on running ones."""
+    if plan.caches is None:
+        return np.zeros_like(lengths)
+    if not plan.engine.paged:
+        return np.minimum(plan.caches.kv_tokens // lengths, plan.caches.max_running_requests)
+    block = plan.caches.block_tokens * plan.layout.dcp
+    return plan.caches.kv_tokens_physical // block // (-(-lengths // block) + _state_blocks(plan))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ MOST_CLIENTS = 8192
 class Load:
     """isl, osl: prompt and output tokens of each request. concurrency: clients. requests: in all.
 
-    acceptance: tokens that a pass yields for a request with a draft model, 1 without.
+    acceptance: tokens that a pass yields for a request with a draft model, 1 without. cached: tokens of each prompt
+    that a prefix cache holds already: they are attended to, and not read again.
     """
 
     isl: int
@@ -24,6 +25,7 @@ class Load:
     concurrency: int
     requests: int | None = None
     acceptance: float = 1.0
+    cached: int = 0
 
     def __post_init__(self) -> None:
         """Raises InputError for a load that cannot be."""
@@ -34,8 +36,21 @@ class Load:
             raise InputError(f"--concurrency {self.concurrency}: at most {MOST_CLIENTS:,} clients are followed")
         if not 1 <= self.acceptance < math.inf:
             raise InputError(f"--acceptance-length {self.acceptance:g}: must be at least 1 token a pass")
+        if not 0 <= self.cached < self.isl:
+            raise InputError(f"{self.cached:,} tokens of a prompt from the prefix cache: must be from 0 to below its "
+                             f"{self.isl:,} tokens")  # fmt: skip
         if self.requests is not None and self.requests < 1:
             raise InputError(f"--requests {self.requests}: must be at least 1")
+
+    @property
+    def read(self) -> int:
+        """Tokens of each prompt that are read."""
+        return self.isl - self.cached
+
+    @property
+    def seen(self) -> float:
+        """Tokens that a token of the prompt attends to, on average."""
+        return self.cached + self.read / 2
 
     @property
     def total(self) -> int:

@@ -59,7 +59,7 @@ class Loop:
         self.readers_free = 0.0
         self.ttft: list[float] = []
         self.tpot: list[float] = []
-        if self.total * load.isl > LONGEST_RUN_PASSES * rules.chunk:
+        if self.total * load.read > LONGEST_RUN_PASSES * rules.chunk:
             self._too_long()
         for i in range(min(load.concurrency, self.total)):
             self._send(i * rules.client_us)
@@ -117,9 +117,9 @@ class Loop:
         return self.done < self.total
 
     def _too_long(self) -> None:
-        raise InputError(f"a run of {self.total:,} requests of {self.load.isl:,} + {self.load.osl:,} tokens takes more "
-                         f"than {LONGEST_RUN_PASSES:,} passes of {self.rules.chunk:,} tokens; ask for fewer --requests "
-                         "or a larger chunk")  # fmt: skip
+        raise InputError(f"a run of {self.total:,} requests of {self.load.read:,} + {self.load.osl:,} tokens takes "
+                         f"more than {LONGEST_RUN_PASSES:,} passes of {self.rules.chunk:,} tokens; ask for fewer "
+                         "--requests or a larger chunk")  # fmt: skip
 
     def _even_share(self) -> int:
         """Requests of a slot if all that are here were spread evenly."""
@@ -158,7 +158,7 @@ class Loop:
                 if not self.waiting or self.running >= self.rules.running or len(ended) >= quota:
                     break
                 self.running += 1
-                slot.partial = (self.waiting.popleft(), self.load.isl)
+                slot.partial = (self.waiting.popleft(), self.load.read)
             sent, left = slot.partial
             take = min(budget, left)
             prompt, budget = prompt + take, budget - take

@@ -45,8 +45,11 @@ class PassTimes:
         self.moe = s.experts in v
         kinds = {EXPERTS: self.moe, KDA: s.layers_kda in v, ATTENTION: s.layers_mla in v, GROUPED: s.layers_gqa in v}
         self.named = {name for name in _equations().terms if kinds.get(name, True)}
+        kinds_of = {id(stage): stage for stage in self.stages}  # equal stages are one object, and timed once
+        self.kind = np.array([list(kinds_of).index(id(stage)) for stage in self.stages])
+        self.kinds = list(kinds_of.values())
         self.stacked: dict[sp.Symbol, Any] = {
-            x: np.array([[stage.get(x, 0.0)] for stage in self.stages]) for stage in self.stages for x in stage
+            x: np.array([[stage.get(x, 0.0)] for stage in self.kinds]) for stage in self.kinds for x in stage
         }
         device = setup.cluster.device
         first = self.stages[0]
@@ -105,11 +108,13 @@ class PassTimes:
         start = c["exchange_start_us"] * (1 + np.log2(nodes)) / 2  # a tree over the nodes, measured on two
         return np.asarray(start + size / (setup.nics * c["nic_rate"]), dtype=np.float64)
 
-    def terms(self, c: Constants, decode: Array, prompt: Array, context: float, seen: float) -> dict[str, Array]:
+    def terms(
+        self, c: Constants, decode: Array, prompt: Array, context: Array | float, seen: Array | float
+    ) -> dict[str, Array]:
         """The terms of passes in us, each of shape (stages, n).
 
         decode, prompt: generated and prompt tokens of each pass, shape (n,). context: cached tokens of a generating
-        request. seen: tokens that a prompt token attends to, on average.
+        request. seen: tokens that a prompt token attends to, on average. Both for all passes, or of shape (n,).
         """
         setup = self.setup
         n = len(decode)
@@ -137,17 +142,18 @@ class PassTimes:
         values = {**self.stacked, **given}
         names = [name for name in equations.terms if name in self.named]
         found = dict(zip(names, _call(tuple(equations.terms[name] for name in names), values), strict=True))
-        out = {name: np.zeros((len(self.stages), n)) for name in TERMS}
+        out = {name: np.zeros((len(self.kinds), n)) for name in TERMS}
         for name, value in found.items():
             out[name] = out[name] + value
         captured = setup.graphs & ~reading
         fixed, engine = out.pop(FIXED), out.pop(ENGINE)
         work = np.asarray(sum(out.values()), dtype=np.float64)
         launched = _call(equations.launched, {**values, s.pass_work_us: work})[0]
-        return {FIXED: np.where(captured, fixed, 0.0), **out, ENGINE: engine,
-                LAUNCH: np.where(captured, 0.0, launched - work)}  # fmt: skip
+        out = {FIXED: np.where(captured, fixed, 0.0), **out, ENGINE: engine,
+               LAUNCH: np.where(captured, 0.0, launched - work)}  # fmt: skip
+        return {name: value[self.kind] for name, value in out.items()}
 
-    def times(self, c: Constants, decode: Array, prompt: Array, context: float, seen: float) -> Array:
+    def times(self, c: Constants, decode: Array, prompt: Array, context: Array | float, seen: Array | float) -> Array:
         """Times of passes in us, of shape (stages, n)."""
         return np.asarray(sum(self.terms(c, decode, prompt, context, seen).values()), dtype=np.float64)
 

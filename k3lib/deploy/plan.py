@@ -10,7 +10,7 @@ from k3lib.deploy import ledger as led
 from k3lib.deploy.caches import Caches, Settings, caches
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Cluster, Hardware, Layout
-from k3lib.engines.rules import Engine, stages
+from k3lib.engines.rules import Engine, stage_counts, stages
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import devices
 from k3lib.models.model import Model
@@ -81,13 +81,23 @@ def make_plan(model: Model, cluster: Cluster, layout: Layout, engine_name: str, 
     copied_mlps = engine.paged and layout.ep > 1 and layout.dp > 1 and layout.tp > 1 and layout.pp == 1
     runs = stages(engine, model, layout, settings.pp_partition)
     made = []
+    alike: dict[object, list[led.Line]] = {}  # most stages of a long pipeline hold the same
     for number, layers in enumerate(runs):
         place = (number == 0, number == len(runs) - 1)
-        weights = led.weight_lines(engine, model, layout, layers, place, copied_mlps)
-        made.append(_stage(number, layers, weights, reserves, capacity * utilisation))
+        kind = (*stage_counts(model, layers).items(), place)
+        if kind not in alike:
+            alike[kind] = led.weight_lines(engine, model, layout, layers, place, copied_mlps)
+        made.append(_stage(number, layers, alike[kind], reserves, capacity * utilisation))
     if settings.kv_memory_bytes:
         made = [_with_memory(stage, settings.kv_memory_bytes) for stage in made]
     return _judged(model, cluster, layout, engine, settings, capacity, utilisation, made)
+
+
+def resized(plan: Plan, layout: Layout, settings: Settings) -> Plan:
+    """The plan with other caches and the same weights: another dcp, longer or more requests."""
+    _check(plan.model, plan.cluster, layout, plan.engine, settings)
+    return _judged(plan.model, plan.cluster, layout, plan.engine, settings, plan.capacity, plan.utilisation,
+                   list(plan.stages))  # fmt: skip
 
 
 def _check(model: Model, cluster: Cluster, layout: Layout, engine: Engine, settings: Settings) -> None:

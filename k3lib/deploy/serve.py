@@ -55,7 +55,7 @@ def _place(points: Sequence[float], value: float) -> tuple[int, int, float]:
 
 def grid(passes: PassTimes, constants: Constants, load: Load, chunk: int) -> Grid:
     """Stage times of all passes that the load can lead to."""
-    context, seen = load.isl + load.osl / 2, load.isl / 2
+    context, seen = load.isl + load.osl / 2, load.seen
     prompts = sorted({float(p) for p in PROMPT_GRID if p < chunk} | {chunk * k / 8 for k in range(1, 9) if chunk >= 64})
     prompts = [p for p in prompts if p <= chunk] or [1.0]
     if len(prompts) == 1:

@@ -68,10 +68,7 @@ class SetUp:
     @property
     def domain(self) -> int:
         """Cards that reach each other without the network."""
-        reach = int(cv.fact(self.facts, self.cluster.device, "scale_up_domain", "cards") or 0)
-        if reach > SERVER_CARDS:  # a rack in which the nodes are linked too
-            return min(reach, self.cluster.cards)
-        return min(self.cluster.cards_per_node, reach or self.cluster.cards_per_node)
+        return domain(self.facts, self.cluster)
 
     @property
     def expert_cards(self) -> int:
@@ -93,6 +90,14 @@ class SetUp:
         """Groups of requests whose tokens meet in the same experts: those within the cards that share the experts."""
         sets, shares = self.engine.expert_groups(self.layout)
         return max(1, sets * shares // self.attention_cards) if s.experts in self.model.values else 1
+
+
+def domain(facts: Hardware, cluster: Cluster) -> int:
+    """Cards of a cluster that reach each other without the network."""
+    reach = int(cv.fact(facts, cluster.device, "scale_up_domain", "cards") or 0)
+    if reach > SERVER_CARDS:  # a rack in which the nodes are linked too
+        return min(reach, cluster.cards)
+    return min(cluster.cards_per_node, reach or cluster.cards_per_node)
 
 
 def unmodelled(model: Model) -> str:
@@ -172,9 +177,14 @@ def stage_values(setup: SetUp) -> list[dict[sp.Symbol, float]]:
     rate, base = _rates(setup)
     widths = {s.cache_bytes: led.width_bytes(led.CACHE_DTYPES[setup.cache_dtype]),
               s.state_bytes: led.width_bytes(led.STATE_DTYPES[setup.state_dtype])}  # fmt: skip
-    out = []
+    out: list[dict[sp.Symbol, float]] = []
+    alike: dict[object, dict[sp.Symbol, float]] = {}  # most stages of a long pipeline hold the same
     for number, run in enumerate(runs):
         place = (number == 0, number == len(runs) - 1)
+        kind = (*stage_counts(model, run).items(), place)
+        if kind in alike:
+            out.append(alike[kind])
+            continue
         values = {**model.values, **split, **widths, **stage_counts(model, run)}
         streamed = [
             a for a in model.arrays
@@ -183,12 +193,13 @@ def stage_values(setup: SetUp) -> list[dict[sp.Symbol, float]]:
         ]  # fmt: skip
         held = sp.Add(*(sharding.weight_bytes(a, way(a)) for a in streamed))
         used = sp.Add(*(sharding.weight_bytes(replace(a, bytes=a.params), way(a)) for a in streamed))
-        out.append({
+        alike[kind] = {
             **{k: float(v) for k, v in values.items()},
             s.stage_bytes: float(exact(held, values)), s.stage_work: 2 * float(exact(used, values)),
             s.card_bandwidth: base, s.card_rate: rate, s.cache_rate: _rate(setup, "bf16_dense"),
             s.residual_rows: float(_rows(model)),
-        })  # fmt: skip
+        }  # fmt: skip
+        out.append(alike[kind])
     return out
 
 

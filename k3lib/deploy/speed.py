@@ -80,7 +80,7 @@ def set_up(plan: Plan, options: Options) -> SetUp:
 _PASSES: dict[tuple[object, ...], PassTimes] = {}
 
 
-def _passes(setup: SetUp) -> PassTimes:
+def passes_of(setup: SetUp) -> PassTimes:
     """The passes of a set-up, kept for equal set-ups. Each holds its model, so that the id stays its own."""
     key = (id(setup.model), *(str(getattr(setup, f.name)) for f in fields(setup) if f.name not in ("model", "engine")),
            setup.engine.name)  # fmt: skip
@@ -116,7 +116,7 @@ def question(plan: Plan, load: Load, options: Options | None = None) -> Question
     share = replace(load, concurrency=math.ceil(load.concurrency / copies),
                     requests=None if load.requests is None else math.ceil(load.requests / copies))  # fmt: skip
     chunk = plan.settings.chunk_tokens or plan.engine.whole("chunk_tokens")
-    return Question(_passes(setup), share, copies, held_at_once(plan, load), chunk, load.concurrency)
+    return Question(passes_of(setup), share, copies, held_at_once(plan, load), chunk, load.concurrency)
 
 
 def rules_of(asked: Question, numbers: co.Table) -> Rules:
@@ -125,7 +125,7 @@ def rules_of(asked: Question, numbers: co.Table) -> Rules:
     apart = None
     if asked.prompts is not None:
         reader = asked.prompts
-        one = prompts_apart(reader.passes, constants(reader.setup, numbers), asked.load.isl, reader.chunk)
+        one = prompts_apart(reader.passes, constants(reader.setup, numbers), asked.load, reader.chunk)
         apart = replace(one, spacing_us=one.spacing_us * asked.copies / reader.copies)
     return Rules(slots=asked.setup.layout.pp, chunk=asked.chunk, running=asked.running, mixes=asked.setup.engine.mixes,
                  client_us=known["client_us"],
@@ -159,7 +159,7 @@ def step_terms(asked: Question, numbers: co.Table) -> dict[str, float]:
     slots = asked.setup.layout.pp
     each = max(1.0, running / slots)
     context = asked.load.isl + asked.load.osl / 2
-    terms = asked.passes.terms(known, np.array([each]), np.array([0.0]), context, asked.load.isl / 2)
+    terms = asked.passes.terms(known, np.array([each]), np.array([0.0]), context, asked.load.seen)
     return {name: float(terms[name].sum()) / US_PER_MS for name in TERMS if terms[name].sum() > 0}
 
 

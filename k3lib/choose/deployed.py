@@ -1,0 +1,60 @@
+"""A named cluster as the search and the speed model see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from k3lib.deploy.caches import Settings
+from k3lib.deploy.search import Space, space
+from k3lib.deploy.setup import domain
+from k3lib.deploy.speed import Options
+from k3lib.engines.layout import Cluster, Hardware, parse_cluster
+from k3lib.facts import clusters as facts
+from k3lib.facts.catalog import devices
+from k3lib.models.model import Model
+
+# The network cards that their rate in the speed model was measured on; faster ones count as several.
+NIC_GBIT = 400
+# Requests that an engine is let run at once: more than any workload here has.
+MOST_RUNNING = 1024
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A named cluster, its cards, and what its plans leave open."""
+
+    row: facts.NamedCluster
+    cluster: Cluster
+    options: Options
+
+
+@lru_cache(maxsize=64)
+def deployed(name: str) -> Deployed:
+    """A cluster of data/clusters.csv. Raises InputError with the near name."""
+    row = facts.cluster(name)
+    nics = max(1, round(row.nics * row.nic_gbit / NIC_GBIT)) if row.nics and row.nic_gbit else None
+    cluster = parse_cluster(row.shape)
+    return Deployed(row, cluster, Options(nics=nics, hardware=_hardware(cluster, row.domain_cards)))
+
+
+def _hardware(cluster: Cluster, domain_cards: int) -> Hardware | None:
+    """Device facts with the cluster's own domain, where the card's is another; None where it is the same."""
+    if domain(devices(), cluster) == domain_cards:
+        return None
+    key = (cluster.device, "scale_up_domain")
+    fact = devices()[key].model_copy(update={"value": domain_cards, "low": None, "high": None, "grade": "assumed"})
+    return {**devices(), key: fact}
+
+
+_SPACES: dict[tuple[object, ...], Space] = {}
+
+
+def space_of(name: str, model: Model, engine: str, settings: Settings | None = None) -> Space:
+    """Every legal layout of a named cluster; made once for a model, an engine and settings."""
+    settings = settings or Settings(max_num_seqs=MOST_RUNNING)
+    key = (name, id(model), engine, settings)
+    if key not in _SPACES:
+        one = deployed(name)
+        _SPACES[key] = space(model, one.cluster, engine, settings, one.options)
+    return _SPACES[key]
