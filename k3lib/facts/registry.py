@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, constants, evidence, named, peers, timings
+from k3lib.facts import benchmarks, catalog, clusters, constants, evidence, named, peers, timings, workloads
 from k3lib.facts.paths import DATA
 
 CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
@@ -32,6 +32,11 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
+    "clusters.csv": ("a cluster that is compared", lambda: clusters.clusters().values()),
+    "cluster_facts.csv": ("a thing known of a whole cluster", lambda: clusters.cluster_facts().values()),
+    "availability.csv": ("whether a cluster can be had in a region", lambda: clusters.availability().values()),
+    "workloads.csv": ("a property of a workload", workloads.workload_facts),
+    "workload_labels.csv": ("a workload in a few words", workloads.workload_labels),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),
