@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from k3lib import cli_plan, cli_read
+from k3lib import cli_plan, cli_read, cli_search
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -124,6 +124,11 @@ def _parser() -> argparse.ArgumentParser:
                             description=cli_plan.DESCRIPTION)  # fmt: skip
     cli_plan.add_arguments(plan)
     plan.set_defaults(run=cli_plan.run)
+
+    search = verbs.add_parser("search", help="every legal layout of a cluster under a load, ranked",
+                              formatter_class=plain, description=cli_search.DESCRIPTION)  # fmt: skip
+    cli_search.add_arguments(search)
+    search.set_defaults(run=cli_search.run)
 
     read = verbs.add_parser("read", help="what results and logs hold, beside what is predicted", formatter_class=plain,
                             description=cli_read.DESCRIPTION)  # fmt: skip

@@ -29,7 +29,8 @@ SCREENS = {
 }
 
 # The checker takes long for rows by the thousand, which are alike.
-FEWER_ROWS = "document.querySelectorAll('tbody').forEach(t => [...t.rows].slice(60).forEach(row => row.remove()))"
+FEWER_ROWS = """for (const list of document.querySelectorAll('tbody, dl.k3-list'))
+  [...list.children].slice(60).forEach(row => row.remove())"""
 
 # What the theme itself leaves; everything else that axe finds is ours and fails.
 THEME = {"label-content-name-mismatch", "region", "landmark-unique", "landmark-complementary-is-top-level"}

@@ -12,7 +12,7 @@ from k3lib.choose.deployed import deployed, space_of
 from k3lib.deploy import constants as co
 from k3lib.deploy.inverse import held_by_length
 from k3lib.deploy.load import Load
-from k3lib.deploy.plan import Plan
+from k3lib.deploy.plan import Plan, resized
 from k3lib.deploy.search import Candidate, Found, Limits, Space, screen, search
 from k3lib.deploy.speed import Question, answer, question
 from k3lib.errors import InputError
@@ -22,7 +22,7 @@ from k3lib.models.model import Model
 from k3lib.units import MEGA
 
 # Layouts of the steady state that are run pass by pass.
-PROMISING = 8
+PROMISING, FEW = 8, 3
 SECONDS_PER_HOUR = 3600
 MS_PER_S = 1000
 CLIENTS = tuple(round(2 ** (step / 2)) for step in range(25))  # 1 to 4,096, in steps of a half power of two
@@ -142,30 +142,38 @@ def capacity(name: str, workload: Workload, model: Model, engine: str = "vllm") 
     the caches hold.
     """
     there, table, limits = space_of(name, model, engine), numbers(), limits_of(workload)
-    if not there.fitting:
-        return Capacity(0, "", None)
-    size = np.full(len(CLIENTS), 1.0)
-    steady = screen(there, size * workload.isl, size * workload.osl, np.array(CLIENTS, dtype=np.float64),
-                    size * workload.cached, numbers=table)  # fmt: skip
-    meets = np.isfinite(steady.tpot_ms) & (steady.tpot_ms <= (limits.tpot_ms or np.inf))
-    output = np.where(meets, steady.output_tps, 0.0).max(axis=1)
-    best = Capacity(0, "", None)
-    most_output = 0.0
-    for place in np.argsort(-output, kind="stable")[: PROMISING // 2]:
-        candidate = there.fitting[int(place)]
+    best, most_output = Capacity(0, "", None), 0.0
+    for candidate in _worth_a_try(there, workload, limits, table):
         clients = _most(candidate, workload, limits, there, table)
         if clients:
             asked = question(_sized(candidate, workload), load_of(workload, clients), there.options)
-            served = answer(asked, table)
-            if served.output_tps > most_output:
-                most_output = served.output_tps
-                best = Capacity(clients, str(candidate.plan.layout), speed(asked, table))
+            output = answer(asked, table).output_tps
+            if output > most_output:
+                best, most_output = Capacity(clients, str(candidate.plan.layout), speed(asked, table)), output
     return best
 
 
-def _sized(candidate: Candidate, workload: Workload) -> Plan:
-    from k3lib.deploy.plan import resized
+def _worth_a_try(there: Space, workload: Workload, limits: Limits, table: co.Table) -> list[Candidate]:
+    """Layouts that may serve most clients: of most output within the goals in the steady state, and those that meet
+    the goals at the workload's own clients or with one alone.
+    """
+    if not there.fitting:
+        return []
+    size = np.full(len(CLIENTS), 1.0)
+    steady = screen(there, size * workload.isl, size * workload.osl, np.array(CLIENTS, dtype=np.float64),
+                    size * workload.cached, numbers=table)  # fmt: skip
+    in_tpot = steady.tpot_ms <= (limits.tpot_ms or np.inf)
+    first: list[Candidate] = []
+    for meets in (in_tpot, in_tpot & (steady.ttft_ms <= (limits.ttft_ms or np.inf))):
+        output = np.where(meets, steady.output_tps, 0.0).max(axis=1)
+        first += [there.fitting[int(place)] for place in np.argsort(-output, kind="stable")[:FEW]]
+    for clients, rank in ((workload.concurrency, "output"), (1, "ttft")):
+        found = search(there, load_of(workload, clients), table, limits, rank=rank, most=PROMISING)
+        first += [one.candidate for one in found[:2] if one.served and limits.over(one.served) <= 1]
+    return list({str(one.plan.layout): one for one in first}.values())
 
+
+def _sized(candidate: Candidate, workload: Workload) -> Plan:
     plan = candidate.plan
     return resized(plan, plan.layout, replace(plan.settings, max_model_len=workload.isl + workload.osl))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ from k3lib.models.model import Model
 SHORTEST_TOKENS = 2
 # Values nearer than this are not told apart: the median error on deployments that a fit did not see.
 TELLS_APART = 0.03
+# Share of the best output in the steady state from which a layout is run pass by pass for the front.
+NEAR_BEST = 0.97
 RANKS = {"output": "output_tps", "tpot": "tpot_ms", "ttft": "ttft_mean_ms"}
 
 
@@ -101,11 +104,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Found:
-    """A layout under a load. reason: why it does not serve it, empty where it does. served: None where it does not."""
+    """A layout under a load. reason: why it does not serve it, empty where it does; served is None where it does not.
+
+    options: what the plan leaves open.
+    """
 
     candidate: Candidate
     served: Served | None
     reason: str = ""
+    options: Options = field(default_factory=Options)
 
     @property
     def layout(self) -> str:
@@ -115,7 +122,7 @@ class Found:
 
 def search(space: Space, load: Load, numbers: co.Table, limits: Limits | None = None, rank: str = "output",
            most: int | None = None) -> list[Found]:  # fmt: skip
-    """All layouts under a load, best first: those within the limits, those beyond, those that do not fit.
+    """All layouts under a load, best first: those within the limits, those beyond by how far, those that do not fit.
 
     rank: output, tpot or ttft. most: run pass by pass only so many that the steady state ranks first; the others are
     left out.
@@ -126,26 +133,22 @@ def search(space: Space, load: Load, numbers: co.Table, limits: Limits | None = 
     ran = [_run(one, load, numbers, space.options) for one in chosen]
     column = RANKS[rank]
     sign = -1 if rank == "output" else 1
-    good = sorted(
-        (one for one in ran if one.served),
-        key=lambda one: (limits.over(one.served) > 1, sign * getattr(one.served, column)),  # type: ignore[arg-type]
-    )
-    return [*_simplest_first(good, limits, column), *(one for one in ran if not one.served), *out]
+
+    def place(one: Found) -> tuple[bool, float]:
+        """First those within the limits by what is ranked, then the others by how far they are beyond."""
+        over = limits.over(one.served) if one.served else math.inf
+        return (True, over) if over > 1 else (False, sign * getattr(one.served, column))
+
+    good = sorted((one for one in ran if one.served), key=place)
+    return [*_simplest_first(good, place), *(one for one in ran if not one.served), *out]
 
 
-def _simplest_first(ranked: list[Found], limits: Limits, column: str) -> list[Found]:
+def _simplest_first(ranked: list[Found], place: Callable[[Found], tuple[bool, float]]) -> list[Found]:
     """The same, but first the simplest layout of those that cannot be told from the best."""
     if not ranked:
         return ranked
-
-    def value(one: Found) -> float:
-        return float(getattr(one.served, column))
-
-    def beyond(one: Found) -> bool:
-        return one.served is None or limits.over(one.served) > 1
-
-    best = ranked[0]
-    alike = [one for one in ranked if abs(value(one) / value(best) - 1) <= TELLS_APART and beyond(one) == beyond(best)]
+    beyond, best = place(ranked[0])
+    alike = [one for one in ranked if place(one)[0] == beyond and abs(place(one)[1] / best - 1) <= TELLS_APART]
     first = min(alike, key=lambda one: one.layout.count(","))
     return [first, *(one for one in ranked if one is not first)]
 
@@ -154,7 +157,7 @@ def _run(one: Candidate, load: Load, numbers: co.Table, options: Options) -> Fou
     settings = replace(one.plan.settings, max_model_len=load.isl + load.osl)
     try:
         plan = resized(one.plan, one.plan.layout, settings)
-        return Found(replace(one, plan=plan), answer(question(plan, load, options), numbers))
+        return Found(replace(one, plan=plan), answer(question(plan, load, options), numbers), options=options)
     except InputError as error:
         return Found(one, None, str(error))
 
@@ -180,6 +183,26 @@ def screen(space: Space, isl: Array, osl: Array, clients: Array, cached: Array, 
         passes = one.passes or passes_of(set_up(one.plan, space.options))
         rows.append(steady(passes, constants(passes.setup, numbers), loads, one.copies, chunk))
     return Steady(*(np.stack([getattr(row, name) for row in rows]) for name in ("output_tps", "tpot_ms", "ttft_ms")))
+
+
+def pareto(space: Space, loads: Sequence[Load], numbers: co.Table) -> list[tuple[Found, Load]]:
+    """The layouts and loads that no other beats in both a user's speed and the output of all, fastest user first.
+
+    The steady state tells which are near the front; those are run pass by pass.
+    """
+    values = [
+        np.array([float(getattr(one, name)) for one in loads]) for name in ("isl", "osl", "concurrency", "cached")
+    ]
+    steady = screen(space, *values, numbers=numbers)
+    fits = np.argwhere(steady.output_tps > 0)
+    best = {int(at): float(steady.output_tps[:, at].max(initial=0.0)) for at in range(len(loads))}
+    near = [(int(row), int(at)) for row, at in fits if steady.output_tps[row, at] >= NEAR_BEST * best[int(at)]]
+    fast = front([1 / steady.tpot_ms[row, at] for row, at in fits], [steady.output_tps[row, at] for row, at in fits])
+    chosen = dict.fromkeys([*near, *((int(fits[i][0]), int(fits[i][1])) for i in fast)])
+    ran = [(_run(space.fitting[row], loads[at], numbers, space.options), loads[at]) for row, at in chosen]
+    served = [(one, at, one.served) for one, at in ran if one.served]
+    kept = front([1 / s.tpot_ms for _, _, s in served], [s.output_tps for _, _, s in served])
+    return [served[i][:2] for i in kept]
 
 
 def front(user_speed: Sequence[float], output: Sequence[float]) -> npt.NDArray[np.int64]:

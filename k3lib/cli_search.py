@@ -1,0 +1,238 @@
+"""The verb `k3 search`: every legal layout of a cluster under a load, ranked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k3lib.cli_speed import KERNELS, short
+from k3lib.errors import EXIT_DONE, InputError, near
+
+if TYPE_CHECKING:
+    from k3lib.deploy.load import Load
+    from k3lib.deploy.search import Found, Limits, Space
+
+DESCRIPTION = """\
+Every layout that an engine accepts on a cluster, under a load, best first, with the reason where one does not fit.
+Exit code 2 when nothing fits, or nothing keeps to the limits: then the nearest is named.
+
+  k3 search --cluster h20x32 --workload online-chat
+  k3 search --cluster 4x8xh20-96 --isl 8000 --osl 1000 --concurrency 64 --slo tpot=100ms
+  k3 search --cluster gb200x64 --workload rag --slo ttft=5s,tpot=50ms --rank tpot --json
+  k3 search --cluster 8x8xh200 --isl 8000 --osl 1000 --front
+"""
+SHOWN = 12
+MS = {"ms": 1.0, "s": 1000.0}
+LIMITS = {"ttft": "ttft_ms", "tpot": "tpot_ms"}
+FRONT_CLIENTS = tuple(2**n for n in range(11))
+ENGINES = ("vllm", "sglang")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    add = parser.add_argument
+    add("--cluster", required=True, metavar="NAME|NODESxCARDSxDEVICE", help="e.g. h20x32 or 4x8xh20-96")
+    add("--model", default="kimi-k3", metavar="NAME|FILE", help="a known model, or the path of a config.json")
+    add("--weights", default=None, metavar="FORMAT", help="store the quantised weights as mxfp4, fp8, int4 or bf16")
+    add("--hardware", type=Path, default=None, metavar="FILE", help="device facts of your own, as in data/hardware.csv")
+    add("--engine", default="vllm", choices=ENGINES, help="vllm or sglang")
+    add("--workload", default=None, metavar="NAME", help="a named workload, in place of the next three")
+    add("--workloads", type=Path, default=None, metavar="FILE", help="workloads of your own, as in data/workloads.csv")
+    add("--isl", type=int, default=None, metavar="TOKENS", help="input of a request")
+    add("--osl", type=int, default=None, metavar="TOKENS", help="output of a request")
+    add("--concurrency", type=int, default=None, metavar="N", help="requests at once")
+    add("--slo", default=None, metavar="ttft=5s,tpot=50ms", help="limits, in place of the workload's goals")
+    add("--rank", default="output", choices=("output", "tpot", "ttft"), help="what is best (default: output)")
+    add("--nics", type=int, default=None, metavar="N", help="network cards of a node")
+    add("--moe-backend", default="auto", choices=KERNELS, help="kernel of the experts")
+    add("--max-num-seqs", "--max-running-requests", type=int, default=1024, metavar="N", dest="max_num_seqs",
+        help="requests that may run at once")  # fmt: skip
+    add("--front", action="store_true", help="speed of one user against output of all, where no layout beats both")
+    add("--all", action="store_true", help="print every layout")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search and print. Returns 0; raises InputError when no layout serves the load within the limits."""
+    from k3lib.calibrate.predict import numbers
+    from k3lib.choose.outcome import nearest_reason
+    from k3lib.deploy.search import search
+
+    load, goals = _load(args)
+    limits = parse_limits(args.slo) if args.slo else goals
+    there = _space(args)
+    if args.front:
+        print(_front(there, load, args.json))
+        return EXIT_DONE
+    found = search(there, load, numbers(), limits, args.rank)
+    if args.json:
+        print(json.dumps([as_json(one) for one in found], indent=1, allow_nan=False))
+    else:
+        print("\n".join(as_lines(found, load, limits, args)))
+    best = found[0].served
+    if best is None:
+        raise InputError(f"no layout of {args.cluster} serves it. {nearest_reason(found)}")
+    if limits.over(best) > 1:
+        raise InputError(f"no layout of {args.cluster} keeps to {said(limits)}. Nearest is {found[0].layout}: first "
+                         f"token after {best.ttft_mean_ms / MS['s']:.3g} s, then {best.tpot_ms:.3g} ms a token")  # fmt: skip
+    return EXIT_DONE
+
+
+def _space(args: argparse.Namespace) -> Space:
+    from dataclasses import replace
+
+    from k3lib.choose.deployed import deployed
+    from k3lib.deploy.caches import Settings
+    from k3lib.deploy.search import space
+    from k3lib.deploy.speed import Options
+    from k3lib.engines.layout import parse_cluster
+    from k3lib.facts.catalog import devices_with
+    from k3lib.facts.clusters import clusters
+    from k3lib.models.model import load_model
+
+    hardware = devices_with(args.hardware) if args.hardware else None
+    if args.cluster in clusters():
+        cluster, options = deployed(args.cluster).cluster, deployed(args.cluster).options
+    elif "x" in args.cluster and args.cluster[:1].isdigit():
+        cluster, options = parse_cluster(args.cluster, hardware), Options()
+    else:
+        raise InputError(f"--cluster {args.cluster}: no named cluster, nor NODESxCARDSxDEVICE as 4x8xh20-96. "
+                         f"{near(args.cluster, clusters())}")  # fmt: skip
+    options = replace(options, experts=args.moe_backend, nics=args.nics or options.nics,
+                      hardware=hardware or options.hardware)  # fmt: skip
+    settings = Settings(max_num_seqs=args.max_num_seqs)
+    return space(load_model(args.model, args.weights), cluster, args.engine, settings, options)
+
+
+def _load(args: argparse.Namespace) -> tuple[Load, Limits]:
+    """The load and the goals that come with it. Raises InputError for names that clash or are missing."""
+    from k3lib.choose.outcome import limits_of, load_of
+    from k3lib.deploy.load import Load
+    from k3lib.deploy.search import Limits
+    from k3lib.facts.workloads import workload, workloads_with
+
+    given = {f"--{name}": getattr(args, name) for name in ("isl", "osl", "concurrency")}
+    if args.workload is None:
+        if args.workloads:
+            raise InputError(f"--workloads {args.workloads}: say which by --workload NAME")
+        missing = [name for name, value in given.items() if value is None]
+        if missing:
+            raise InputError(f"{missing[0]}: is missing; give --isl, --osl and --concurrency, or --workload NAME")
+        return Load(args.isl, args.osl, args.concurrency), Limits()
+    clash = [name for name in ("--isl", "--osl") if given[name] is not None]
+    if clash:
+        raise InputError(f"--workload {args.workload} has its own {clash[0]}; leave one of the two out")
+    one = workload(args.workload, workloads_with(args.workloads) if args.workloads else None)
+    return load_of(one, args.concurrency), limits_of(one)
+
+
+def parse_limits(text: str) -> Limits:
+    """ttft=5s,tpot=50ms in any order, each at most once. Raises InputError for anything else."""
+    from k3lib.deploy.search import Limits
+
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in LIMITS:
+            raise InputError(f"--slo {text}: '{name}' is not known. {near(name, LIMITS)}")
+        if LIMITS[name] in found:
+            raise InputError(f"--slo {text}: {name} stands twice")
+        unit = "ms" if value.endswith("ms") else "s" if value.endswith("s") else ""
+        try:
+            number = float(value.removesuffix(unit)) if unit else math.nan
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number > 0):
+            raise InputError(f"--slo {text}: '{value}' is not a time above 0 in s or ms, e.g. {name}=50ms")
+        found[LIMITS[name]] = number * MS[unit]
+    return Limits(**found)
+
+
+def said(limits: Limits) -> str:
+    """The limits in words."""
+    parts = [f"{name} {value:g} ms" for name, value in asdict(limits).items() if value is not None]
+    return " and ".join(part.replace("_ms", "") for part in parts)
+
+
+def as_json(one: Found) -> dict[str, Any]:
+    """A layout as other programs read it. The cost is null: prices are asked elsewhere."""
+    served = one.served
+    return {
+        "layout": one.layout,
+        "fits": one.candidate.passes is not None and served is not None,
+        "reason": one.reason,
+        "output_tps": served.output_tps if served else None,
+        "tpot_ms": served.tpot_ms if served else None,
+        "ttft_ms": served.ttft_mean_ms if served else None,
+        "copies": one.candidate.copies,
+        "cny_per_mtok_output": None,
+    }
+
+
+def as_lines(found: Sequence[Found], load: Load, limits: Limits, args: argparse.Namespace) -> list[str]:
+    """The layouts for people: the best with the range of its figures, the others in short."""
+    from k3lib.choose.outcome import nearest_reason
+
+    served = [one for one in found if one.served]
+    without = [one for one in found if not one.served]
+    shown = served if args.all else served[:SHOWN]
+    lines = [f"{len(served)} of {len(found)} layouts of {args.cluster} under {args.engine} serve {load.concurrency:,} "
+             f"clients of {load.isl:,} + {load.osl:,} tokens"
+             + (f", {load.cached:,} of each prompt from the prefix cache" if load.cached else ""),
+             "", f"{'layout':<26}{'copies':>7}{'output tok/s':>14}{'TPOT ms':>10}{'TTFT ms':>11}  limits"]  # fmt: skip
+    for one in shown:
+        s = one.served
+        if s is None:
+            continue
+        kept = "kept" if limits.over(s) <= 1 else f"{limits.over(s):.2g} times over"
+        lines.append(f"{one.layout:<26}{one.candidate.copies:>7}{short(s.output_tps):>14}{short(s.tpot_ms):>10}"
+                     f"{short(s.ttft_mean_ms):>11}  {kept if asdict(limits) != NO_LIMITS else '-'}")  # fmt: skip
+    if len(shown) < len(served):
+        lines.append(f"... {len(served) - len(shown)} more; --all prints them")
+    if served:
+        lines += _ranged(served[0], load)
+    if without:
+        lines += ["", f"{len(without)} do not serve it; nearest: {nearest_reason(without)}"]
+        lines += [f"  {one.layout}: {one.reason}" for one in without] if args.all else []
+    return lines
+
+
+NO_LIMITS = {"ttft_ms": None, "tpot_ms": None}
+
+
+def _ranged(best: Found, load: Load) -> list[str]:
+    from k3lib.calibrate.predict import speed
+    from k3lib.deploy.speed import question
+
+    asked = question(best.candidate.plan, load, best.options)
+    found = speed(asked)
+    ends = [f"{words} {short(r.value)} ({short(r.low)} to {short(r.high)})" for words, r in (
+        ("output tok/s", found.output_tps), ("TPOT ms", found.tpot_ms), ("TTFT ms", found.ttft_ms_mean))]  # fmt: skip
+    return ["", f"best is {best.layout}: " + ", ".join(ends), f"most of a step: {found.dominant_term}; "
+            f"{found.situation}"]  # fmt: skip
+
+
+def _front(there: Space, load: Load, as_text: bool) -> str:
+    """The layouts and clients that no other beats in both speed of a user and output of all."""
+    from dataclasses import replace
+
+    from k3lib.calibrate.predict import numbers
+    from k3lib.deploy.search import pareto
+
+    points = pareto(there, [replace(load, concurrency=n) for n in FRONT_CLIENTS], numbers())
+    rows: list[dict[str, Any]] = [
+        {"layout": one.layout, "concurrency": at.concurrency, "output_tps": s.output_tps, "tpot_ms": s.tpot_ms,
+         "ttft_ms": s.ttft_mean_ms, "tps_per_user": MS["s"] / s.tpot_ms}
+        for one, at in points if (s := one.served)
+    ]  # fmt: skip
+    if as_text:
+        return json.dumps(rows, indent=1, allow_nan=False)
+    lines = [f"{'clients':>8}{'one user tok/s':>16}{'output tok/s':>14}{'TTFT ms':>11}  layout"]
+    lines += [f"{r['concurrency']:>8,}{short(r['tps_per_user']):>16}{short(r['output_tps']):>14}"
+              f"{short(r['ttft_ms']):>11}  {r['layout']}" for r in rows]  # fmt: skip
+    return "\n".join(lines)
