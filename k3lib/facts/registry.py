@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, constants, evidence, named, peers, timings
+from k3lib.facts import benchmarks, catalog, constants, evidence, named, peers, prices, timings
 from k3lib.facts.paths import DATA
 
 CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
@@ -30,6 +30,7 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "calibration/constants.csv": ("a number of the speed model, fitted", lambda: constants.read(CALIBRATION)),
     "calibration/trials.csv": ("a run beside a prediction that did not see it", lambda: constants.trials(TRIALS)),
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
+    "prices.csv": ("what a thing costs, a rate, or a share of a cost", lambda: prices.prices().values()),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
