@@ -78,8 +78,10 @@ def run(args: argparse.Namespace) -> int:
     if best is None:
         raise InputError(f"no layout of {args.cluster} serves it. {nearest_reason(found)}")
     if limits.over(best) > 1:
-        raise InputError(f"no layout of {args.cluster} keeps to {said(limits)}. Nearest is {found[0].layout}: first "
-                         f"token after {best.ttft_mean_ms / MS['s']:.3g} s, then {best.tpot_ms:.3g} ms a token")  # fmt: skip
+        raise InputError(
+            f"no layout of {args.cluster} keeps to {said(limits)}. Nearest is {found[0].layout}: "
+            f"first token after {best.ttft_mean_ms / MS['s']:.3g} s, then {best.tpot_ms:.3g} ms a token"
+        )
     return EXIT_DONE
 
 

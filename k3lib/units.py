@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,6 +16,10 @@ from k3lib.errors import InputError, near
 KILO, MEGA, GIGA, TERA = 10**3, 10**6, 10**9, 10**12
 KIBI, MEBI, GIBI, TEBI = 2**10, 2**20, 2**30, 2**40
 BITS_PER_BYTE = 8
+MONTHS_PER_YEAR = 12
+HOURS_PER_DAY = 24
+HOURS_PER_YEAR = 365 * HOURS_PER_DAY  # so a month is 730 hours, as rental lists count it
+SECONDS_PER_HOUR = 3600
 
 # A sign, thousands separators, at most two figures of precision, a kind: all that a number in a book needs.
 SPEC = re.compile(r"\+?,?(\.\d{1,2})?[dfge]")
@@ -31,10 +36,39 @@ class Unit:
     label: str
 
 
-def _scale(dimension: str, factors: dict[str, int | Fraction]) -> dict[str, Unit]:
+def _scale(dimension: str, factors: Mapping[str, int | Fraction]) -> dict[str, Unit]:
     return {name: Unit(dimension, Fraction(factor), name) for name, factor in factors.items()}
 
 
+CURRENCIES = ("CNY", "USD")
+# What money is paid for: by what it measures, and within a line in units that convert into each other.
+PAID_FOR: dict[str, Mapping[str, int | Fraction]] = {
+    **{thing: {thing: 1} for thing in (
+        "server", "module of 8", "card", "rack of 72", "superpod of 64", "superpod of 384", "switch", "NIC", "cabinet",
+        "person-year")},
+    "memory": {"GB": 1, "TB": KILO},
+    "energy": {"kWh": 1, "MWh": KILO},
+    "power": {"kW": 1, "W": Fraction(1, KILO)},
+    "power held": {"kW-month": 1, "kW-year": MONTHS_PER_YEAR},
+    "bandwidth held": {"Mbps-month": 1, "Gbps-month": KILO},
+    "card time": {"card-hour": 1, "card-month": Fraction(HOURS_PER_YEAR, MONTHS_PER_YEAR), "card-year": HOURS_PER_YEAR},
+    "server time": {"server-month": 1, "server-year": MONTHS_PER_YEAR},
+    "tokens": {"Mtok": 1, "token": Fraction(1, MEGA)},
+    "time": {"month": 1, "year": MONTHS_PER_YEAR},
+}  # fmt: skip
+SUMS = {"": 1, "thousand ": KILO, "million ": MEGA}
+
+
+def _money(currency: str) -> dict[str, Unit]:
+    """Sums of money, and money for a thing. No unit converts one currency into another: that takes a rate."""
+    found = _scale(f"money in {currency}", {f"{size}{currency}": factor for size, factor in SUMS.items()})
+    for what, things in PAID_FOR.items():
+        prices = {f"{currency}/{thing}": 1 / Fraction(amount) for thing, amount in things.items()}
+        found |= _scale(f"{currency} for {what}", prices)
+    return found
+
+
+MONEY = {currency: _money(currency) for currency in CURRENCIES}
 UNITS: dict[str, Unit] = {
     **_scale("bytes", {"B": 1, "kB": KILO, "MB": MEGA, "GB": GIGA, "TB": TERA}),
     **_scale("bytes", {"KiB": KIBI, "MiB": MEBI, "GiB": GIBI, "TiB": TEBI}),
@@ -67,11 +101,17 @@ UNITS: dict[str, Unit] = {
     **_scale("work per token", {"FLOP/token": 1}),
     **_scale("time per token", {"us/token": 1}),
     **_scale("time", {"us": Fraction(1, MEGA), "ms": Fraction(1, KILO), "s": 1, "min": 60}),
+    **_scale("time", {"h": SECONDS_PER_HOUR, "years": HOURS_PER_YEAR * SECONDS_PER_HOUR}),
     **_scale("rate of bytes", {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
     **_scale("rate of work", {"MFLOPS": MEGA, "TFLOPS": TERA, "PFLOPS": KILO * TERA}),
     **_scale("rate of tokens", {"tok/s": 1}),
     **_scale("frequency", {"1/s": 1, "MHz": MEGA, "GHz": GIGA}),
     **_scale("power", {"W": 1, "kW": KILO}),
+    **_scale("energy", {"Wh": 1, "kWh": KILO, "MWh": MEGA}),
+    **_scale("share a year", {"1/year": 1, "%/year": Fraction(1, 100)}),
+    **_scale("yuan to the dollar", {"CNY/USD": 1}),
+    **MONEY["CNY"],
+    **MONEY["USD"],
     **_scale("processors", {"SMs": 1}),
     "1": Unit("ratio", Fraction(1), ""),
     "%": Unit("ratio", Fraction(1, 100), "%"),
@@ -84,6 +124,11 @@ def unit(name: str) -> Unit:
         return UNITS[name]
     except KeyError:
         raise InputError(f"unit '{name}' is not known. {near(name, UNITS)}") from None
+
+
+def currency_of(name: str) -> str:
+    """The currency of a unit of money, as CNY of CNY/server; empty for any other unit."""
+    return next((currency for currency, units in MONEY.items() if name in units), "")
 
 
 def convert(value: float, source: str, target: str) -> float:
@@ -125,7 +170,7 @@ def quantity(value: float, unit_name: str, spec: str = "") -> str:
     """A number with its unit, held together by a no-break space; a bare ratio prints no unit."""
     label = unit(unit_name).label
     text = number(value, spec)
-    if text == "1" and unit(unit_name).dimension.endswith("s") and label.isalpha() and label.islower():
+    if text == "1" and len(label) > len("ms") and label.isalpha() and label.islower():
         label = label.removesuffix("s")  # one layer, two layers
     if not label:
         return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, clusters, constants, evidence, named, peers, timings, workloads
+from k3lib.facts import benchmarks, catalog, clusters, constants, evidence, named, peers, prices, timings, workloads
 from k3lib.facts.paths import DATA
 
 CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
@@ -30,6 +30,7 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "calibration/constants.csv": ("a number of the speed model, fitted", lambda: constants.read(CALIBRATION)),
     "calibration/trials.csv": ("a run beside a prediction that did not see it", lambda: constants.trials(TRIALS)),
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
+    "prices.csv": ("what a thing costs, a rate, or a share of a cost", lambda: prices.prices().values()),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
     "clusters.csv": ("a cluster that is compared", lambda: clusters.clusters().values()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -87,10 +87,13 @@ def read_text(path: Path) -> str:
         raise InputError(f"{shown(path)}: cannot be read ({error.strerror or error})") from None
 
 
-def load_rows(path: Path, schema: type[R], key: Sequence[str]) -> tuple[R, ...]:
+def load_rows(
+    path: Path, schema: type[R], key: Sequence[str], check: Callable[[R], None] | None = None
+) -> tuple[R, ...]:
     """Every row of a CSV file, validated.
 
-    `key`: columns that together name a row; no two rows may share them. Raises InputError with file, row number (as
+    `key`: columns that together name a row; no two rows may share them. `check`: raises ValueError for a row that fits
+    its schema and still cannot be used. Raises InputError with file, row number (as
     a spreadsheet shows it), the row's name, what is wrong and what would be right.
     """
     text = read_text(path)
@@ -106,7 +109,7 @@ def load_rows(path: Path, schema: type[R], key: Sequence[str]) -> tuple[R, ...]:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
-            rows.append(_row(where, reader.line_num, header, cells, schema, key, seen))
+            rows.append(_row(where, reader.line_num, header, cells, schema, key, seen, check))
     except csv.Error as error:
         raise InputError(
             f"{where}, row {reader.line_num}: not readable as CSV ({error}). Is a quote left open?"
@@ -136,6 +139,7 @@ def _row(
     schema: type[R],
     key: Sequence[str],
     seen: dict[tuple[str, ...], int],
+    check: Callable[[R], None] | None,
 ) -> R:
     named = dict(zip(header, cells, strict=False))
     name = tuple(named.get(k, "") for k in key)
@@ -146,6 +150,11 @@ def _row(
         raise InputError(f"{address}: the same {' and '.join(key)} as row {seen[name]}. Remove one.")
     seen[name] = line
     try:
-        return schema.model_validate(named)
+        row = schema.model_validate(named)
+        if check is not None:
+            check(row)
     except ValidationError as error:
         raise InputError(f"{address}: {problem(error)}") from None
+    except ValueError as error:
+        raise InputError(f"{address}: {error}") from None
+    return row
