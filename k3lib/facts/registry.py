@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, constants, evidence, named, peers, timings
+from k3lib.facts import benchmarks, catalog, constants, evidence, named, peers, timings, variants
 from k3lib.facts.paths import DATA
 
 CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
@@ -32,6 +32,9 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
+    "variants.csv": ("Kimi K3 in another format or with fewer experts", lambda: variants.variants().values()),
+    "quality.csv": ("what a format, fewer experts or a cache's data type is worth", variants.quality),
+    "offload.csv": ("experts outside the cards, measured or supposed", lambda: variants.offload().values()),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),
