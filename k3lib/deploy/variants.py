@@ -1,4 +1,4 @@
-"""Kimi K3 in other formats and with fewer experts: what it weighs by the account and as published, and where it fits."""
+"""Kimi K3 in other formats and with fewer experts: what it weighs by the account, as published, and where it fits."""
 
 from __future__ import annotations
 
