@@ -7,7 +7,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,6 +183,18 @@ def test_without_any_on_the_cards_all_distinct_experts_are_missed(tokens: float)
     every = {**SIZES, s.decode_tokens: tokens, s.skew: 0.76}
     assert missed(0, tokens, 0.76) == pytest.approx(off.value_of(passes.distinct_experts(), every), rel=1e-3)
     assert missed(1, tokens, 0.76) == pytest.approx(0, abs=1e-3)
+
+
+def test_the_reader_sees_the_integral_that_is_computed() -> None:
+    at = {**SIZES, s.resident_share: 0.3, s.decode_tokens: 20, s.skew: 0.76}
+    shown = eq.missed_integral()
+    assert r"\int" in s.latex(shown) and s.latex(eq.hit_rate())
+    integral = next(iter(shown.atoms(sp.Integral)))
+    z, _, cut = integral.limits[0]
+    function = sp.lambdify(z, integral.function.subs(at), "numpy")
+    points = np.linspace(-10, float(cut.subs(at)), 20_001)
+    exact = 896 * float(np.trapezoid(function(points), points))
+    assert exact == pytest.approx(missed(0.3, 20, 0.76), rel=1e-6)
 
 
 def test_even_routing_hits_as_many_as_there_are() -> None:

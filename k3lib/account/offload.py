@@ -36,20 +36,31 @@ def hit_rate() -> sp.Expr:
     return (1 + sp.erf((s.skew - sp.sqrt(2) * sp.erfinv(1 - 2 * s.resident_share)) / sp.sqrt(2))) / 2
 
 
+def _missed_at(z: sp.Expr) -> sp.Expr:
+    """Share of experts that a pass uses and whose popularity lies z standard deviations from the middle, by density."""
+    share = s.experts_per_token / s.experts * sp.exp(s.skew * z - s.skew**2 / 2)
+    used = 1 - (1 - sp.Min(share, 1, evaluate=False)) ** expert_tokens()
+    return sp.exp(-(z**2) / 2) / sp.sqrt(2 * sp.pi) * used
+
+
+def missed_integral() -> sp.Expr:
+    """The same as `missed_experts`, as a reader sees it. Unit: experts."""
+    z = sp.Symbol("z", real=True)
+    cut = sp.sqrt(2) * sp.erfinv(1 - 2 * s.resident_share)
+    return s.experts * sp.Integral(_missed_at(z), (z, -sp.oo, cut))
+
+
 def missed_experts() -> sp.Expr:
     """Expected number of a layer's experts that a pass uses and that do not lie on the cards.
 
     E times the integral of 1 - (1 - p)^T over the experts less popular than those on the cards, p being k/E times their
-    popularity. One token misses k (1 - h). Unit: experts.
+    popularity; by Gauss-Legendre points. One token misses k (1 - h). Unit: experts.
     """
     nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     width = least_popular_resident() + FURTHEST
     missed = sp.Integer(0)
     for node, weight in zip(nodes, weights, strict=True):
-        z = width * sp.Float((node + 1) / 2) - FURTHEST
-        share = sp.Min(s.experts_per_token / s.experts * sp.exp(s.skew * z - s.skew**2 / 2), 1, evaluate=False)
-        density = sp.exp(-(z**2) / 2) / sp.sqrt(2 * sp.pi)
-        missed += sp.Float(weight / 2) * width * density * (1 - (1 - share) ** expert_tokens())
+        missed += sp.Float(weight / 2) * width * _missed_at(width * sp.Float((node + 1) / 2) - FURTHEST)
     return s.experts * missed
 
 
