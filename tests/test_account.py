@@ -8,7 +8,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k3lib.account import attention, blocks, cache, passes, readings, sharding, storage, tensors
+from k3lib.account import attention, blocks, cache, offload, passes, readings, sharding, storage, tensors
 from k3lib.account import symbols as s
 from k3lib.errors import InputError
 from k3lib.evaluate import arrays, exact, whole
@@ -181,7 +181,7 @@ def test_a_block_that_the_edge_cuts_has_its_own_scale() -> None:
 PASS_TERMS = [passes.dense_us(), passes.experts_us(), passes.busiest_card_experts(), passes.kda_us(), passes.mla_us(),
               passes.gqa_us(), passes.exchange_between_nodes_us(), passes.exchanges_us(), passes.hop_us(),
               passes.decode_fixed_us(), passes.other_prompt_us(), passes.launched_us(s.pass_work_us),
-              passes.engine_us()]  # fmt: skip
+              passes.engine_us(), offload.offloaded_us(offload.copied_us()), offload.computed_us()]  # fmt: skip
 
 
 def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:

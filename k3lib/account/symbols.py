@@ -261,3 +261,22 @@ nic_rate = measure(
 nics = quantity("nics", "n_{nic}", "cards", "network cards of a node that the exchange uses", _TIME)
 hop_start_us = measure("hop_start_us", "t_h", "us", "start-up of handing a pass to the next stage", _TIME)
 hop_rate = measure("hop_rate", r"\beta_h", "MB/s", "bandwidth of handing over", _TIME)
+
+_OFFLOAD = "experts in main memory"
+resident_share = measure(
+    "resident_share",
+    "c",
+    "1",
+    "share of a layer's experts that lie on the cards, the most used ones",
+    _OFFLOAD,
+    zero=True,
+)
+expert_bytes = measure("expert_bytes", "b_E", "B", "stored bytes of one routed expert of one layer", _OFFLOAD)
+link_rate = measure("link_rate", r"\beta_{link}", "MB/s", "rate of the link from main memory to one card", _OFFLOAD)
+links = measure("links", "n_{link}", "cards", "such links of a node that copy at once", _OFFLOAD)
+host_rate = measure("host_rate", r"\beta_{host}", "MB/s", "bandwidth of a node's main memory, its peak", _OFFLOAD)
+copy_share = measure("copy_share", r"\eta_{copy}", "1", "share of it that copying to the cards reaches", _OFFLOAD)
+host_share = measure("host_share", r"\eta_{host}", "1", "share of it that processors reach on experts", _OFFLOAD)
+host_work = measure("host_work", "F_{host}", "MFLOPS", "arithmetic of a node's processors", _OFFLOAD)
+fetch_us = measure("fetch_us", "t_f", "us", "time to ask for the missing experts of a layer", _OFFLOAD, zero=True)
+card_us = measure("card_us", "t_{card}", "us", "time of the pass if all experts lay on the cards", _OFFLOAD, zero=True)

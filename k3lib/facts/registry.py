@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from k3lib.facts import benchmarks, catalog, clusters, constants, evidence, named, peers, prices, timings, workloads
+from k3lib.facts import (
+    benchmarks,
+    catalog,
+    clusters,
+    constants,
+    evidence,
+    named,
+    peers,
+    prices,
+    timings,
+    variants,
+    workloads,
+)
 from k3lib.facts.paths import DATA
 
 CALIBRATION, TRIALS = DATA / "calibration" / "constants.csv", DATA / "calibration" / "trials.csv"
@@ -38,6 +50,9 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "availability.csv": ("whether a cluster can be had in a region", lambda: clusters.availability().values()),
     "workloads.csv": ("a property of a workload", workloads.workload_facts),
     "workload_labels.csv": ("a workload in a few words", workloads.workload_labels),
+    "variants.csv": ("Kimi K3 in another format or with fewer experts", lambda: variants.variants().values()),
+    "quality.csv": ("what a format, fewer experts or a cache's data type is worth", variants.quality),
+    "offload.csv": ("experts outside the cards, measured or supposed", lambda: variants.offload().values()),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),

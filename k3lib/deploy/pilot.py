@@ -1,0 +1,107 @@
+"""How much of a model one small cluster holds: some of its layers, or some of the experts of all layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from k3lib.account import symbols as s
+from k3lib.deploy.caches import Settings
+from k3lib.deploy.inverse import largest_concurrency
+from k3lib.deploy.plan import Plan, make_plan
+from k3lib.deploy.variants import with_experts, with_layers
+from k3lib.engines.layout import Cluster, Layout
+from k3lib.errors import InputError
+from k3lib.models.model import Model
+from k3lib.models.weights import weight_account
+from k3lib.units import GIBI
+
+Make = Callable[[int], Model]
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a cluster holds in one layout. layers: of those that the model has, with all experts.
+
+    experts: of a layer, in all layers. 0 where nothing fits. share_*: of the model's weights, in bytes. free_*: memory
+    that is left for caches on a card of the tightest stage, in GiB.
+    """
+
+    cluster: str
+    layout: str
+    layers: int
+    of_layers: int
+    share_with_layers: float
+    free_with_layers_gib: float
+    experts: int
+    of_experts: int
+    share_with_experts: float
+    free_with_experts_gib: float
+
+
+def largest(make: Make, least: int, most: int, holds: Callable[[Model], bool]) -> int:
+    """The largest number from least to most whose model is held, 0 for none. What holds a number holds all below it."""
+    if least > most or not holds(make(least)):
+        return 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        if holds(make(middle)):
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings: Settings) -> Pilot:
+    """How many layers with all experts fit, and how many experts of all layers, by the ledger.
+
+    Raises InputError for a model without experts, or a layout that cannot be.
+    """
+    if s.experts not in model.values:
+        raise InputError(f"{model.name} has no routed experts")
+
+    def plan(part: Model) -> Plan:
+        return make_plan(part, cluster, layout, engine, settings)
+
+    def layers_of(n: int) -> Model:
+        return with_layers(model, n)
+
+    def experts_of(n: int) -> Model:
+        return with_experts(model, n)
+
+    total = weight_account(model).bytes
+    all_layers, all_experts = len(model.mixers), model.values[s.experts]
+    layers = largest(layers_of, max(1, layout.pp), all_layers, lambda part: plan(part).fits)
+    experts = largest(experts_of, model.values[s.experts_per_token], all_experts, lambda part: plan(part).fits)
+
+    def held(make: Make, n: int) -> tuple[float, float]:
+        if not n:
+            return 0.0, 0.0
+        made = plan(make(n))
+        return weight_account(make(n)).bytes / total, made.stages[made.tightest].free[0] / GIBI
+
+    return Pilot(str(cluster), str(layout), layers, all_layers, *held(layers_of, layers), experts, all_experts,
+                 *held(experts_of, experts))  # fmt: skip
+
+
+def resident_experts(make: Make, most: int, least: int, plan: Callable[[Model], Plan], clients: int,
+                     context: int) -> int:  # fmt: skip
+    """Experts of every layer that fit on the cards beside the caches of so many requests of `context` tokens."""
+
+    def holds(part: Model) -> bool:
+        made = plan(part)
+        return made.fits and largest_concurrency(made, context) * copies(made) >= clients
+
+    return largest(make, least, most, holds)
+
+
+def copies(plan: Plan) -> int:
+    """Groups of cards that serve requests of their own."""
+    return plan.cluster.cards // (plan.layout.pp * plan.engine.attention_tp(plan.layout))
+
+
+def pilots(model: Model, clusters: Iterable[Cluster], layouts: Iterable[Layout], engine: str,
+           settings: Settings) -> tuple[Pilot, ...]:  # fmt: skip
+    """A pilot for every cluster and layout."""
+    layouts = tuple(layouts)
+    return tuple(pilot(model, cluster, layout, engine, settings) for cluster in clusters for layout in layouts)
