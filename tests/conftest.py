@@ -9,10 +9,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from k3lib.facts.paths import ROOT
+
+# The same examples in every run: a check that passes here passes everywhere.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("fixed")
 
 CHROMIUM_FLAGS = [
     "--no-sandbox",

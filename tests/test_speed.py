@@ -289,7 +289,7 @@ def test_jumping_over_equal_passes_changes_nothing(monkeypatch, mixes: bool, slo
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 20_000), st.integers(1, 300), st.integers(1, 64), st.integers(1, 4), st.booleans(),
-       st.integers(1, 64), st.integers(16, 9000))  # fmt: skip
+       st.integers(1, 64), st.integers(256, 9000))  # fmt: skip
 def test_every_request_is_answered_and_the_identity_holds(
     isl: int, osl: int, concurrency: int, slots: int, mixes: bool, running: int, chunk: int
 ) -> None:
