@@ -46,10 +46,15 @@ class Calibration:
 def fingerprint(data: Path = DATA) -> str:
     """A digest of everything that the fit depends on."""
     digest = hashlib.sha256()
-    code = [path for part in CODE for path in sorted((ROOT / "k3lib").glob(f"{part}.py"))]
-    for path in [*(data / name for name in TABLES), *code]:
+    for path in inputs(data):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def inputs(data: Path = DATA) -> list[Path]:
+    """Every file that the fit depends on."""
+    code = [path for part in CODE for path in sorted((ROOT / "k3lib").glob(f"{part}.py"))]
+    return [*(data / name for name in TABLES), *code]
 
 
 @lru_cache(maxsize=1)

@@ -30,12 +30,12 @@ class Deployed:
 
 
 @lru_cache(maxsize=64)
-def deployed(name: str) -> Deployed:
-    """A cluster of data/clusters.csv. Raises InputError with the near name."""
-    row = facts.cluster(name)
+def deployed(cluster: str | facts.NamedCluster) -> Deployed:
+    """A cluster, or the name of one in data/clusters.csv. Raises InputError with the near name."""
+    row = facts.cluster(cluster) if isinstance(cluster, str) else cluster
     nics = max(1, round(row.nics * row.nic_gbit / NIC_GBIT)) if row.nics and row.nic_gbit else None
-    cluster = parse_cluster(row.shape)
-    return Deployed(row, cluster, Options(nics=nics, hardware=_hardware(cluster, row.domain_cards)))
+    cards = parse_cluster(row.shape)
+    return Deployed(row, cards, Options(nics=nics, hardware=_hardware(cards, row.domain_cards)))
 
 
 def _hardware(cluster: Cluster, domain_cards: int) -> Hardware | None:
@@ -50,11 +50,11 @@ def _hardware(cluster: Cluster, domain_cards: int) -> Hardware | None:
 _SPACES: dict[tuple[object, ...], Space] = {}
 
 
-def space_of(name: str, model: Model, engine: str, settings: Settings | None = None) -> Space:
-    """Every legal layout of a named cluster; made once for a model, an engine and settings."""
+def space_of(cluster: str | facts.NamedCluster, model: Model, engine: str, settings: Settings | None = None) -> Space:
+    """Every legal layout of a cluster; made once for a model, an engine and settings."""
     settings = settings or Settings(max_num_seqs=MOST_RUNNING)
-    key = (name, id(model), engine, settings)
+    one = deployed(cluster)
+    key = (one.row, id(model), engine, settings)
     if key not in _SPACES:
-        one = deployed(name)
         _SPACES[key] = space(model, one.cluster, engine, settings, one.options)
     return _SPACES[key]

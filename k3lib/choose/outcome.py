@@ -16,7 +16,8 @@ from k3lib.deploy.plan import Plan, resized
 from k3lib.deploy.search import Candidate, Found, Limits, Space, screen, search
 from k3lib.deploy.speed import Question, answer, question
 from k3lib.errors import InputError
-from k3lib.facts.clusters import ClusterFact, NamedCluster, cluster_fact
+from k3lib.facts.clusters import ClusterFact, NamedCluster
+from k3lib.facts.planned import fact_of
 from k3lib.facts.workloads import Workload
 from k3lib.models.model import Model
 from k3lib.units import MEGA
@@ -68,31 +69,33 @@ def limits_of(workload: Workload) -> Limits:
     return Limits(None if workload.ttft_s is None else workload.ttft_s * MS_PER_S, workload.tpot_ms)
 
 
-def outcome(name: str, workload: Workload, model: Model, engine: str = "vllm") -> Outcome:
-    """The workload on a named cluster, in the layout of most output within the workload's goals.
+def outcome(cluster: str | NamedCluster, workload: Workload, model: Model, engine: str = "vllm") -> Outcome:
+    """The workload on a cluster, in the layout of most output within the workload's goals.
 
     Raises InputError for an unknown cluster.
     """
-    there, table = space_of(name, model, engine), numbers()
+    there, table = space_of(cluster, model, engine), numbers()
     found = search(there, load_of(workload), table, limits_of(workload), most=PROMISING)
-    return of_found(name, workload, there, found, table)
+    return of_found(cluster, workload, there, found, table)
 
 
-def of_found(name: str, workload: Workload, there: Space, found: list[Found], table: co.Table) -> Outcome:
+def of_found(
+    cluster: str | NamedCluster, workload: Workload, there: Space, found: list[Found], table: co.Table
+) -> Outcome:
     """The outcome of the first of the layouts that were found."""
-    row, best = deployed(name).row, found[0]
+    row, best = deployed(cluster).row, found[0]
     if best.served is None:
         return Outcome(row, workload, "", nearest_reason(found))
     plan = best.candidate.plan
     asked = question(plan, load_of(workload), there.options)
-    there_speed, limits = speed(asked, table), limits_of(workload)
+    there_speed, limits, power = speed(asked, table), limits_of(workload), fact_of(row, "power")
     return Outcome(
         row, workload, best.layout, "", plan, asked, there_speed, best.candidate.copies,
         kv_tokens=plan.caches.kv_tokens * best.candidate.copies if plan.caches else 0,
         sessions=held(best.candidate, workload.isl + workload.osl),
         max_context=plan.caches.max_context if plan.caches else 0,
         within=limits.over(best.served) <= 1, surely=_surely(there_speed, limits),
-        kwh_per_mtok=energy(cluster_fact(name, "power"), there_speed.output_tps),
+        kwh_per_mtok=energy(power, there_speed.output_tps) if power else None,
     )  # fmt: skip
 
 
@@ -135,16 +138,16 @@ class Capacity:
     speed: Speed | None
 
 
-def capacity(name: str, workload: Workload, model: Model, engine: str = "vllm") -> Capacity:
+def capacity(cluster: str | NamedCluster, workload: Workload, model: Model, engine: str = "vllm") -> Capacity:
     """The most clients within the workload's goals, in the layout that then gives most output.
 
     Goals are judged on the values, not on the ends of their ranges. A workload without goals is served by as many as
-    the caches hold.
+    the caches hold. Numbers above 50 are found to two in a hundred, which is less than the model can tell apart.
     """
-    there, table, limits = space_of(name, model, engine), numbers(), limits_of(workload)
+    there, table, limits = space_of(cluster, model, engine), numbers(), limits_of(workload)
     best, most_output = Capacity(0, "", None), 0.0
-    for candidate in _worth_a_try(there, workload, limits, table):
-        clients = _most(candidate, workload, limits, there, table)
+    for candidate, guess in _worth_a_try(there, workload, limits, table):
+        clients = _most(candidate, workload, limits, there, guess)
         if clients:
             asked = question(_sized(candidate, workload), load_of(workload, clients), there.options)
             output = answer(asked, table).output_tps
@@ -153,9 +156,9 @@ def capacity(name: str, workload: Workload, model: Model, engine: str = "vllm") 
     return best
 
 
-def _worth_a_try(there: Space, workload: Workload, limits: Limits, table: co.Table) -> list[Candidate]:
-    """Layouts that may serve most clients: of most output within the goals in the steady state, and those that meet
-    the goals at the workload's own clients or with one alone.
+def _worth_a_try(there: Space, workload: Workload, limits: Limits, table: co.Table) -> list[tuple[Candidate, int]]:
+    """Layouts that may serve most clients, each with a guess how many, by the steady state: those of most output within
+    the goals, and those whose first token comes soonest for one client.
     """
     if not there.fitting:
         return []
@@ -163,14 +166,15 @@ def _worth_a_try(there: Space, workload: Workload, limits: Limits, table: co.Tab
     steady = screen(there, size * workload.isl, size * workload.osl, np.array(CLIENTS, dtype=np.float64),
                     size * workload.cached, numbers=table)  # fmt: skip
     in_tpot = steady.tpot_ms <= (limits.tpot_ms or np.inf)
-    first: list[Candidate] = []
-    for meets in (in_tpot, in_tpot & (steady.ttft_ms <= (limits.ttft_ms or np.inf))):
+    in_both = in_tpot & (steady.ttft_ms <= (limits.ttft_ms or np.inf))
+    guess = [CLIENTS[int(row.nonzero()[0].max(initial=0))] for row in in_both]
+    soonest = np.where(in_tpot[:, 0], steady.ttft_ms[:, 0], np.inf)
+    places = [np.argsort(soonest, kind="stable")[:1]]
+    for meets in (in_tpot, in_both):
         output = np.where(meets, steady.output_tps, 0.0).max(axis=1)
-        first += [there.fitting[int(place)] for place in np.argsort(-output, kind="stable")[:FEW]]
-    for clients, rank in ((workload.concurrency, "output"), (1, "ttft")):
-        found = search(there, load_of(workload, clients), table, limits, rank=rank, most=PROMISING)
-        first += [one.candidate for one in found[:2] if one.served and limits.over(one.served) <= 1]
-    return list({str(one.plan.layout): one for one in first}.values())
+        places.append(np.argsort(-output, kind="stable")[:FEW])
+    chosen = dict.fromkeys(np.concatenate(places).tolist())
+    return [(there.fitting[place], guess[place]) for place in chosen]
 
 
 def _sized(candidate: Candidate, workload: Workload) -> Plan:
@@ -178,9 +182,9 @@ def _sized(candidate: Candidate, workload: Workload) -> Plan:
     return resized(plan, plan.layout, replace(plan.settings, max_model_len=workload.isl + workload.osl))
 
 
-def _most(candidate: Candidate, workload: Workload, limits: Limits, there: Space, table: co.Table) -> int:
-    """The most clients within the limits on one layout, by halving; at most what its caches hold."""
-    plan = _sized(candidate, workload)
+def _most(candidate: Candidate, workload: Workload, limits: Limits, there: Space, guess: int) -> int:
+    """The most clients within the limits on one layout; at most what its caches hold."""
+    plan, table = _sized(candidate, workload), numbers()
     top = min(held(candidate, workload.isl + workload.osl), CLIENTS[-1])
 
     def within(clients: int) -> bool:
@@ -189,13 +193,19 @@ def _most(candidate: Candidate, workload: Workload, limits: Limits, there: Space
         except InputError:
             return False
 
-    return largest(within, top)
+    return largest(within, top, guess)
 
 
-def largest(holds: Callable[[int], bool], most: int) -> int:
-    """The largest number from 1 to `most` for which it holds, if it holds for all below; 0 for none."""
+def largest(holds: Callable[[int], bool], most: int, guess: int = 1) -> int:
+    """The largest number from 1 to `most` for which it holds, if it holds for all below; 0 for none.
+
+    Above 50 to two in a hundred. guess: where to begin.
+    """
     low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+    step = max(1, min(guess, most))
+    while high - low > 1 + low // 50:  # first by ever longer steps from the guess, then by halves
+        low, high = (step, high) if holds(step) else (low, step)
+        ahead = low + max(1, low // 2) if high > most else low + (high - low) // 2
+        behind = high // 2 if low == 0 else ahead
+        step = min(max(low + 1, ahead if low else behind), high - 1)
     return low

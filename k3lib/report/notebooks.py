@@ -22,6 +22,17 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
+def is_sound(notebook: Any) -> bool:
+    """Whether this is a settled notebook."""
+    import nbformat
+
+    try:
+        nbformat.validate(notebook, relax_add_props=True)
+    except Exception:  # whatever a library makes of something else
+        return False
+    return isinstance(notebook["metadata"].get(METADATA), dict)
+
+
 def write(notebook: Any, path: Path) -> None:
     """Write with sorted keys and a final newline, so that the same notebook gives the same bytes."""
     path.write_text(json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -50,17 +61,17 @@ def normalised(notebook: Any) -> Any:
     }
 
 
-def settle(notebook: Any, parameters: Mapping[str, Any], fingerprint: str) -> Any:
+def settle(notebook: Any, parameters: Mapping[str, Any]) -> Any:
     """An executed notebook without what changes from run to run: times, folders, random ids.
 
-    Keeps the parameters it ran with and the fingerprint of what it was made from.
+    Keeps the parameters it ran with.
     """
     notebook = copy.deepcopy(notebook)
     language = notebook["metadata"].get("language_info", {}).get("name", "python")
     notebook["metadata"] = {
         "kernelspec": KERNEL,
         "language_info": {"name": language},
-        METADATA: {"parameters": dict(parameters), "made_from": fingerprint},
+        METADATA: {"parameters": dict(parameters)},
     }
     for cell in notebook["cells"]:
         for name in ("papermill", "execution"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -13,10 +12,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from k3lib import kept
 from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT, shown
-from k3lib.report import kept
 from k3lib.report import notebooks as nbs
 
 
@@ -49,11 +48,13 @@ class Runner:
 
     def notebook(self, job: Job) -> Any:
         """An executed notebook. Raises InputError that names the notebook, the cell and the fault."""
-        name = kept.name_of([*_files(job.path), *sorted((ROOT / "k3lib" / "report").rglob("*.py"))], job.parameters)
-        found = None if self.fresh else kept.find(name)
+        name = kept.digest([job.path, *_own(), *sorted((ROOT / "k3lib").rglob("*.py"))], job.parameters)
+        found = None if self.fresh else _kept(name)
         if found is None:
-            found = self._run(job)
-            kept.keep(name, found)
+            found, read = self._run(job)
+            kept.keep(name, read)
+            kept.keep(_of_facts(name, read), found)
+        found["metadata"][nbs.METADATA]["made_from"] = made_from(job.path)
         return found
 
     def stop(self) -> None:
@@ -63,13 +64,16 @@ class Runner:
             for process in self._running:
                 process.terminate()
 
-    def _run(self, job: Job) -> Any:
+    def _run(self, job: Job) -> tuple[Any, list[str]]:
+        """The executed notebook, and the facts that it read, as paths in the folder of data."""
         parameters, target = self.work / f"{job.name}.json", self.work / f"{job.name}.ipynb"
+        reads = self.work / f"{job.name}.reads"
         parameters.write_text(json.dumps(job.parameters), encoding="utf-8")
         command = [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)]
-        code, printed, errors = self._process(command)
+        code, printed, errors = self._process(command, {kept.READS: str(reads)})
         if code == 0:
-            return nbs.settle(nbs.read(target), job.parameters, made_from(job.path))
+            read = reads.read_text(encoding="utf-8").splitlines()
+            return nbs.settle(nbs.read(target), job.parameters), sorted({str(Path(x).relative_to(DATA)) for x in read})
         try:
             fault = json.loads(printed.strip().splitlines()[-1])
             message, trace = fault["error"], fault["trace"]
@@ -78,12 +82,14 @@ class Runner:
         write_log(self.log, f"{message}\n\n{trace}\n\n{errors}")
         raise InputError(f"{message} (the whole trace: {shown(self.log)})" if trace else message)
 
-    def _process(self, command: Sequence[str]) -> tuple[int, str, str]:
+    def _process(self, command: Sequence[str], more: dict[str, str]) -> tuple[int, str, str]:
+        if self.fresh:
+            more |= {kept.FOLDER: str(self.work / "kept")}
         with self._lock:
             if self._stopped:
                 raise InputError("stopped, because another notebook failed")
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                       env=environment(), cwd=self.work)  # fmt: skip
+                                       env={**environment(), **more}, cwd=self.work)  # fmt: skip
             self._running.add(process)
         try:
             printed, errors = process.communicate()
@@ -95,18 +101,28 @@ class Runner:
         return process.returncode, printed, errors
 
 
+def _kept(name: str) -> Any | None:
+    """The notebook of an earlier run from the same inputs, or None."""
+    read = kept.find(name)
+    found = kept.find(_of_facts(name, read)) if isinstance(read, list) else None
+    return found if nbs.is_sound(found) else None
+
+
+def _of_facts(name: str, read: Sequence[str]) -> str:
+    """A name for a run that read these facts as they are now."""
+    files = [DATA / one for one in read if isinstance(one, str)]
+    return kept.digest([path for path in files if path.is_file()], name, len(files))
+
+
 def made_from(notebook: Path) -> str:
-    """A fingerprint of all that a notebook's results come from: itself, every fact, and the library."""
-    digest = hashlib.sha256()
-    for path in _files(notebook):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _files(notebook: Path) -> list[Path]:
+    """A fingerprint of all that a notebook's results may come from: itself, every fact, and the library."""
     library = [p for p in sorted((ROOT / "k3lib").rglob("*.py")) if "report" not in p.parts]
-    own = [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
-    return [notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *own, *library]
+    return kept.digest([notebook, *sorted(p for p in DATA.rglob("*") if p.is_file()), *_own(), *library])
+
+
+def _own() -> list[Path]:
+    """The reader's own measurements, where there are any."""
+    return [p for p in (folder_of_own() / name for name in (RUNS, CONSTANTS)) if p.is_file()]
 
 
 def environment() -> dict[str, str]:

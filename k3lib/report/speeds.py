@@ -6,23 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k3lib.calibrate import own
+from k3lib.calibrate.behind import main_sources, sources_of
 from k3lib.calibrate.predict import Range, Speed, numbers, speed
-from k3lib.calibrate.store import calibration
 from k3lib.deploy import constants as co
-from k3lib.deploy import curves as cv
 from k3lib.deploy.caches import Settings
 from k3lib.deploy.load import Load
 from k3lib.deploy.named import alternative, options, scenario_cluster
 from k3lib.deploy.plan import Plan, make_plan
-from k3lib.deploy.setup import OF_ENGINE, constants
 from k3lib.deploy.speed import Options, Question, answer, question
 from k3lib.engines.layout import parse_layout
 from k3lib.errors import InputError
 from k3lib.facts import named
-from k3lib.facts.catalog import device_kin, devices
-from k3lib.facts.constants import SpeedFact, assumed
-from k3lib.facts.timings import exchange_times, kernel_times
 from k3lib.models.model import Model
 from k3lib.results import Result, record
 
@@ -156,47 +150,6 @@ def publish_basis(prefix: str, found: Sequence[Point]) -> Result | None:
             return record(f"{prefix}.basis", one.speed.situation, unit="", grade="derived",
                           sources=sources_of(one.asked))  # fmt: skip
     return None
-
-
-def sources_of(asked: Question) -> list[str]:
-    """Every source of a prediction: the model, the card, the kernels, the exchanges, the runs behind its numbers."""
-    setup = asked.setup
-    device = setup.cluster.device
-    found = set(main_sources(asked)) | set(setup.model.sources)
-    found |= _behind({known.key for known in constants(setup, numbers()).values.values()})
-    found |= {s for q in ("hbm_bandwidth", "bf16_dense") if (device, q) in devices()
-              for s in devices()[device, q].source_ids}  # fmt: skip
-    found |= {s for r in exchange_times() if r.collective == "all_reduce" and r.use == "yes" and r.nodes == 1
-              and r.message_bytes and r.time_us and r.implementation.startswith(("custom", "nccl"))
-              for s in r.source_ids}  # fmt: skip
-    return sorted(found)
-
-
-def main_sources(asked: Question) -> list[str]:
-    """The sources that a prediction stands on first: the model, the experts' kernel, and runs of the engine."""
-    setup = asked.setup
-    device, family = setup.cluster.device, co.engine_family(setup.engine.name)
-    known = constants(setup, numbers()).values
-    keys = {known[name].key for name in ("layer_us", "launch_us", "kernel_decode", "kernel_prompt")}
-    if not co.measured(numbers(), device):
-        keys |= {k for k in _rows() if k[0] in OF_ENGINE and k[1].startswith(f"{family}@")
-                 and co.architecture(k[1].partition("@")[2]) == co.architecture(device)}  # fmt: skip
-    found = _behind(keys) | set(setup.model.sources[:1])
-    kin = device_kin().get(device)
-    like = {device, kin.kernels_like if kin else ""}
-    if setup.kernel != cv.ROOFLINE:
-        found |= {s for r in kernel_times() if r.kernel == "experts" and r.device in like for s in r.source_ids}
-    return sorted(found)
-
-
-def _rows() -> dict[co.Key, SpeedFact]:
-    return {(r.parameter, r.scope): r for r in (*assumed(), *calibration().fitted, *own.constants())}
-
-
-def _behind(keys: Iterable[co.Key]) -> set[str]:
-    """Sources of the numbers of these keys."""
-    rows = _rows()
-    return {source for key in keys if key in rows for source in rows[key].source_ids}
 
 
 def most_clients(make: Callable[[int], Question], tpot_ms: float, *, sure: bool, most: int = MOST_RUNNING) -> int:

@@ -1,0 +1,82 @@
+"""Results of long work, kept on disk by what they came from: equal inputs give equal results, so it is done once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from k3lib.facts.paths import BUILD, DATA
+
+MOST_FILES = 600
+# Where another folder is wanted, and where a process says which facts it read.
+FOLDER, READS = "K3_KEPT", "K3_READS"
+
+
+def folder() -> Path:
+    """Where results are kept."""
+    return Path(os.environ.get(FOLDER) or BUILD / "kept")
+
+
+def digest(files: Iterable[Path], *more: Any) -> str:
+    """A name for what comes from these files, other plain values, Python and all installed packages."""
+    found = hashlib.sha256(f"{sys.version}\n{_packages()}\n{json.dumps(more, sort_keys=True)}\n".encode())
+    for path in files:
+        found.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _packages() -> str:
+    return "\n".join(sorted(f"{d.name} {d.version}" for d in metadata.distributions()))
+
+
+def find(name: str) -> Any | None:
+    """What was kept under a name, or None. A file that cannot be read is as good as none."""
+    path = folder() / f"{name}.json"
+    try:
+        found = json.loads(path.read_bytes())
+        os.utime(path)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found
+
+
+def keep(name: str, value: Any) -> None:
+    """Keep a value for later, and forget those that were not asked for longest. A full disk keeps nothing."""
+    where = folder()
+    with suppress(OSError):
+        where.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=where, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                json.dump(value, out, sort_keys=True, ensure_ascii=False)
+            os.replace(part, where / f"{name}.json")
+        finally:
+            Path(part).unlink(missing_ok=True)
+        by_age = sorted(where.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in by_age[:-MOST_FILES]:
+            path.unlink(missing_ok=True)
+
+
+def watch(target: str) -> None:
+    """Write down in a file, from now on, which facts this process opens."""
+    seen: set[str] = set()
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or not isinstance(arguments[0], str) or arguments[0] in seen:
+            return
+        seen.add(arguments[0])
+        if arguments[0].startswith(f"{DATA}{os.sep}"):
+            with Path(target).open("a", encoding="utf-8") as out:
+                out.write(arguments[0] + "\n")
+
+    sys.addaudithook(hook)
