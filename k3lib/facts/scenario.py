@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import checkpoints, devices, model_names
+from k3lib.facts.clusters import clusters
+from k3lib.facts.decisions import Mix
 from k3lib.facts.paths import SCENARIOS, shown
 from k3lib.facts.tables import problem, read_text
+
+# Ways to store quantised weights that the account knows.
+WEIGHTS = ("mxfp4", "fp8", "int4", "bf16")
 
 
 class Scenario(BaseModel):
@@ -26,6 +31,21 @@ class Scenario(BaseModel):
     layout: Annotated[str, Field(min_length=1, description="parallel layout of the plan, as tp8,pp4")]
     engine: Annotated[str, Field(pattern="^(vllm|sglang)$", description="engine of the plan: vllm or sglang")]
     max_model_len: Annotated[int, Field(ge=1, le=2**24, description="longest request of the plan in tokens")]
+    nics: Annotated[int, Field(ge=1, le=64, description="network cards of a server of the plan, 400 Gb/s each")]
+    weights: Annotated[str, Field(description="how the quantised weights are stored: mxfp4, fp8, int4 or bf16")]
+    superpod: Annotated[str, Field(min_length=1, description="superpod beside the plan, a name in data/clusters.csv")]
+    ttft_goal_s: Annotated[
+        float, Field(ge=0, le=86400, description="goal for the first token in s; 0: each workload's")
+    ]
+    tpot_goal_ms: Annotated[float, Field(ge=0, le=1e6, description="goal for each token in ms; 0: each workload's own")]
+    region: Annotated[str, Field(pattern="^(cn|other)$", description="where it stands: cn (mainland China) or other")]
+    data_stays: Annotated[
+        str, Field(pattern="^(yes|no)$", description="whether texts may not leave the house: yes, no")
+    ]
+    mix: Annotated[Mix, Field(description="shares of the output by workload in per cent, as online-chat=70;rag=30")]
+    mtok_per_day: Annotated[float, Field(gt=0, le=1e9, description="million tokens of output on a day")]
+    utilisation: Annotated[float, Field(gt=0, le=100, description="share of the time that it is busy, in per cent")]
+    budget_cny: Annotated[float, Field(ge=0, le=1e13, description="what may be invested at once, in yuan")]
     reference_models: Annotated[
         str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
     ]
@@ -37,6 +57,30 @@ class Scenario(BaseModel):
         if name not in known:
             raise ValueError(f"device '{name}' is not in data/hardware.csv. {near(name, known)}")
         return name
+
+    @field_validator("weights")
+    @classmethod
+    def _known_form(cls, form: str) -> str:
+        if form not in WEIGHTS:
+            raise ValueError(f"format '{form}' is not known. {near(form, WEIGHTS)}")
+        return form
+
+    @field_validator("superpod")
+    @classmethod
+    def _known_superpod(cls, name: str) -> str:
+        known = {row.cluster_id: row for row in clusters().values()}
+        if name not in known:
+            raise ValueError(f"cluster '{name}' is not in data/clusters.csv. {near(name, known)}")
+        if known[name].kind == "servers":
+            pods = [row.cluster_id for row in known.values() if row.kind != "servers"]
+            raise ValueError(f"'{name}' is made of servers, no superpod. Choose {', '.join(pods[:-1])} or {pods[-1]}.")
+        return name
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Scenario:
+        if self.cards % self.cards_per_node:
+            raise ValueError(f"cards = {self.cards}: does not fill servers of cards_per_node = {self.cards_per_node}")
+        return self
 
     @field_validator("reference_models")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -175,3 +175,15 @@ def workload(name: str, known: Mapping[str, Workload] | None = None) -> Workload
     if name not in table:
         raise InputError(f"workload '{name}' is not known. {near(name, table)}")
     return table[name]
+
+
+def with_goals(one: Workload, ttft_s: float, tpot_ms: float) -> Workload:
+    """A workload under other goals; 0 leaves its own."""
+    facts = dict(one.facts)
+    for quantity, value in (("ttft", ttft_s), ("tpot", tpot_ms)):
+        if value:
+            facts[quantity] = WorkloadFact(
+                workload=one.workload_id, quantity=quantity, value=value, unit=QUANTITY_UNITS[quantity],
+                grade="assumed", as_of="2026-11", source_id="k3lib_assumed",
+            )  # fmt: skip
+    return replace(one, facts=facts)

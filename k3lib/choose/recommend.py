@@ -1,0 +1,266 @@
+"""What to do in a situation: rules over computed results, a ranking of what they leave, and what would change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from k3lib.calibrate.predict import Range
+from k3lib.choose.study import Entry, Seen
+from k3lib.facts.clusters import Availability, Region
+from k3lib.facts.decisions import Decision
+from k3lib.facts.workloads import Workload
+from k3lib.units import HOURS_PER_DAY, HOURS_PER_YEAR, MEGA, MONTHS_PER_YEAR, SECONDS_PER_HOUR
+
+DAYS_PER_MONTH = HOURS_PER_YEAR / MONTHS_PER_YEAR / HOURS_PER_DAY
+PER_CENT = 100
+NONE = "none"
+RULES = ("region", "data", "goals", "price", "budget")
+# How far a volume is moved to see what would change: a thousandth to a thousandfold, then to one part in a hundred.
+FARTHEST, NEAR = 1000.0, 1.01
+
+
+@dataclass(frozen=True)
+class Money:
+    """What one deployment takes: at once, and each month with that spread over its life. In CNY."""
+
+    invest_cny: Range
+    monthly_cny: Range
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a host asks for a million tokens: of input that it computes, of input from its cache, of output. In CNY."""
+
+    input_cny: Range
+    cached_cny: Range
+    output_cny: Range
+
+
+@dataclass(frozen=True)
+class Option:
+    """A way to serve. name: a cluster, or an API."""
+
+    kind: Literal["own", "rent", "api"]
+    name: str
+
+    def __str__(self) -> str:
+        """As results name it."""
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True)
+class World:
+    """All that a choice rests on. entries: by (cluster, workload). owned, rented: by cluster; apis: by region and name.
+
+    goals: whether the workloads' goals count.
+    """
+
+    entries: Mapping[tuple[str, str], Entry]
+    workloads: Mapping[str, Workload]
+    status: Mapping[tuple[str, Region], Availability]
+    owned: Mapping[str, Money]
+    rented: Mapping[str, Money]
+    apis: Mapping[Region, Mapping[str, Rate]]
+    goals: bool = True
+
+    @property
+    def options(self) -> Iterator[Option]:
+        """Every way to serve, in the order of the tables."""
+        names = dict.fromkeys(cluster for cluster, _ in self.entries)
+        yield from (Option("own", name) for name in names)
+        yield from (Option("rent", name) for name in names if name in self.rented)
+        yield from (Option("api", name) for rates in self.apis.values() for name in rates)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A way that a rule rules out. workload: the one that fails, where the rule is goals. needs_cny: where budget."""
+
+    option: Option
+    rule: str
+    workload: str = ""
+    reason: str = ""
+    needs_cny: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A way that serves. deployments: how many of the cluster, 0 for an API. licence: whether it may be had under an
+    export licence only. sure: whether the number of deployments holds at the low end of the speed as well.
+    """
+
+    option: Option
+    deployments: int
+    invest_cny: Range
+    monthly_cny: Range
+    cny_per_mtok: Range
+    licence: bool = False
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A change of the situation and what would then be chosen. what: the rule or figure; to: its new value."""
+
+    what: str
+    to: str | float
+    choice: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Ranked ways to serve, cheapest first, those that rules refuse, and what would change the choice."""
+
+    case: Decision
+    ranked: tuple[Ranked, ...]
+    refused: tuple[Refused, ...]
+    flips: tuple[Flip, ...] = field(default=())
+
+    @property
+    def choice(self) -> str:
+        """The first way, `none` where no way is left."""
+        return str(self.ranked[0].option) if self.ranked else NONE
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first is cheaper than the second over the whole of both ranges; true where there is no second."""
+        if len(self.ranked) < 2:
+            return bool(self.ranked)
+        first, second = self.ranked[:2]
+        return first.monthly_cny.high < second.monthly_cny.low
+
+
+def advise(case: Decision, world: World) -> Advice:
+    """The ranking for a situation, and the changes that would give another choice."""
+    plain = decide(case, world)
+    return replace(plain, flips=tuple(_flips(plain, world)))
+
+
+def decide(case: Decision, world: World) -> Advice:
+    """The ranking for a situation: what the rules leave, by what it costs a month."""
+    ranked: list[Ranked] = []
+    refused: list[Refused] = []
+    for option in world.options:
+        found = _tried(case, option, world)
+        if isinstance(found, Ranked):
+            ranked.append(found)
+        elif found is not None:
+            refused.append(found)
+    return Advice(case, tuple(sorted(ranked, key=lambda one: one.monthly_cny.value)), tuple(refused))
+
+
+def _tried(case: Decision, option: Option, world: World) -> Ranked | Refused | None:
+    """One way under every rule; None for an API that is of another region."""
+    if option.kind == "api":
+        return _by_api(case, option, world)
+    status = world.status[option.name, case.region].status
+    if status not in ("yes", "licence"):
+        return Refused(option, "region", reason=status)
+    if option.kind == "rent" and case.data_stays == "yes":
+        return Refused(option, "data")
+    for name in case.shares:
+        entry = world.entries[option.name, name]
+        if _speed(entry, world) is None:
+            return Refused(option, "goals", name, entry.reason)
+    money = (world.owned if option.kind == "own" else world.rented).get(option.name)
+    if money is None:
+        return Refused(option, "price")
+    count = _deployments(case, option, world, lambda seen: seen.output_tps.value)
+    sure = _deployments(case, option, world, lambda seen: seen.output_tps.low)
+    invest, monthly = _times(money.invest_cny, count), _times(money.monthly_cny, count)
+    if invest.value > case.budget_cny:
+        return Refused(option, "budget", needs_cny=invest.value)
+    return Ranked(option, count, invest, monthly, _per_mtok(monthly, case), status == "licence", sure == count)
+
+
+def _by_api(case: Decision, option: Option, world: World) -> Ranked | Refused | None:
+    rate = world.apis[case.region].get(option.name)
+    if rate is None:
+        return None
+    if case.data_stays == "yes":
+        return Refused(option, "data")
+    one = asked_of_api(case.shares, world.workloads, rate)
+    monthly = _times(one, case.mtok_per_day * DAYS_PER_MONTH)
+    return Ranked(option, 0, Range(0, 0, 0), monthly, one)
+
+
+def asked_of_api(shares: Mapping[str, float], workloads: Mapping[str, Workload], rate: Rate) -> Range:
+    """What an API asks for a million tokens of output with the input that belongs to them, in CNY."""
+    ends = {}
+    for end in ("value", "low", "high"):
+        total = 0.0
+        for name, share in shares.items():
+            one = workloads[name]
+            of_input = one.uncached * getattr(rate.input_cny, end) + one.cached * getattr(rate.cached_cny, end)
+            total += share * (getattr(rate.output_cny, end) + of_input / one.osl)
+        ends[end] = total
+    return Range(**ends)
+
+
+def _speed(entry: Entry, world: World) -> Seen | None:
+    """What clients see where the workload fills the cluster: within the goals, or at its own clients without goals."""
+    return entry.most if world.goals else entry.seen
+
+
+def _deployments(case: Decision, option: Option, world: World, output: Callable[[Seen], float]) -> int:
+    """How many deployments the volume of a day needs, each busy for its share of the time."""
+    seconds = 0.0
+    for name, share in case.shares.items():
+        seen = _speed(world.entries[option.name, name], world)
+        if seen is not None:
+            seconds += share * case.mtok_per_day * MEGA / output(seen)
+    return max(1, math.ceil(seconds / (HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / PER_CENT) - 1e-9))
+
+
+def _times(one: Range, factor: float) -> Range:
+    return Range(one.value * factor, one.low * factor, one.high * factor)
+
+
+def _per_mtok(monthly: Range, case: Decision) -> Range:
+    return _times(monthly, 1 / (case.mtok_per_day * DAYS_PER_MONTH))
+
+
+def _flips(plain: Advice, world: World) -> Iterator[Flip]:
+    """Changes of one thing each that give another choice."""
+    case = plain.case
+    changes: list[tuple[str, str | float, Decision, World]] = [
+        ("data_stays", other := "no" if case.data_stays == "yes" else "yes",
+         case.model_copy(update={"data_stays": other}), world),
+        ("region", there := "other" if case.region == "cn" else "cn",
+         case.model_copy(update={"region": there}), world),
+        ("goals", "none", case, replace(world, goals=False)),
+        *(("budget_cny", one.needs_cny, case.model_copy(update={"budget_cny": one.needs_cny}), world)
+          for one in sorted(plain.refused, key=lambda one: one.needs_cny) if one.rule == "budget"),
+    ]  # fmt: skip
+    seen: set[tuple[str, str]] = set()
+    for what, to, changed, there_world in changes:
+        choice = decide(changed, there_world).choice
+        if choice not in (plain.choice, NONE) and (what, choice) not in seen:
+            seen.add((what, choice))
+            yield Flip(what, to, choice)
+    for way in (1 / 2, 2.0):
+        flip = _volume(plain, world, way)
+        if flip:
+            yield flip
+
+
+def _volume(plain: Advice, world: World, way: float) -> Flip | None:
+    """The nearest volume, above or below, at which another way is chosen."""
+
+    def choice(volume: float) -> str:
+        return decide(plain.case.model_copy(update={"mtok_per_day": volume}), world).choice
+
+    start = plain.case.mtok_per_day
+    same, other = start, start * way
+    while choice(other) == plain.choice:
+        same, other = other, other * way
+        if not start / FARTHEST < other < start * FARTHEST:
+            return None
+    while max(same, other) / min(same, other) > NEAR:
+        middle = math.sqrt(same * other)
+        same, other = (middle, other) if choice(middle) == plain.choice else (same, middle)
+    found = choice(other)
+    return None if found == NONE else Flip("mtok_per_day", other, found)
