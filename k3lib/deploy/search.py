@@ -128,7 +128,7 @@ def search(space: Space, load: Load, numbers: co.Table, limits: Limits | None = 
     left out.
     """
     limits = limits or Limits()
-    chosen = space.fitting if most is None else _promising(space, load, numbers, most)
+    chosen = space.fitting if most is None or not space.fitting else _promising(space, load, numbers, most)
     out = [Found(one, None, one.plan.reason) for one in space.candidates if one.passes is None]
     ran = [_run(one, load, numbers, space.options) for one in chosen]
     column = RANKS[rank]

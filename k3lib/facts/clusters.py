@@ -33,7 +33,7 @@ CLUSTER_QUANTITIES = {
 
 
 class NamedCluster(Sourced):
-    """A cluster that readers ask about.
+    """A cluster that readers ask about. label, short: in words, and as a figure has it.
 
     shape: NODESxCARDSxDEVICE, as `k3lib.engines.layout.parse_cluster` reads it. domain_cards: cards that reach each
     other without the network. nics, nic_gbit: network cards of a node and the Gb/s of each, both empty where it is not
@@ -42,6 +42,7 @@ class NamedCluster(Sourced):
 
     cluster_id: Identifier
     label: Text
+    short: Text
     shape: Annotated[str, Field(pattern=rf"^{SHAPE.pattern}$")]
     kind: Literal["servers", "superpod", "hypothetical"]
     domain_cards: Annotated[int, Field(ge=1)]

@@ -27,6 +27,7 @@ def planned(shape: str, nics: int) -> NamedCluster:
     return NamedCluster(
         cluster_id=f"{device}-{nodes}x{cards}-{nics}nic",
         label=f"{nodes} servers of {cards} {device} with {nics} network cards each",
+        short=f"{nodes * cards} {device.upper()}",
         shape=shape,
         kind="servers" if domain <= cards else "superpod",
         domain_cards=cards if domain <= cards else min(domain, nodes * cards),

@@ -1,0 +1,51 @@
+"""What a scenario compares: its plan, its superpod, the other clusters, the workloads with its goals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from k3lib.choose.study import Entry, entry
+from k3lib.deploy.named import scenario_cluster
+from k3lib.facts.clusters import NamedCluster, cluster, clusters
+from k3lib.facts.planned import planned
+from k3lib.facts.workloads import Workload, with_goals, workloads
+from k3lib.models.model import Model, load_model
+
+MODEL = "kimi-k3"
+RELEASED = "mxfp4"
+# Clusters that the book compares beside the scenario's own two: other servers, and every superpod.
+BESIDE = ("h20-141x32", "h200x32", "h200x64")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A scenario's comparison. weights: how the quantised weights are stored."""
+
+    plan: NamedCluster
+    superpod: NamedCluster
+    workloads: Mapping[str, Workload]
+    model: Model
+    engine: str
+    weights: str
+
+    @cached_property
+    def clusters(self) -> tuple[NamedCluster, ...]:
+        """All clusters that are compared: the plan, other servers, the superpods; each once."""
+        pods = [row for row in clusters().values() if row.kind != "servers"]
+        many = [self.plan, *(cluster(name) for name in BESIDE), self.superpod, *pods]
+        return tuple({row.cluster_id: row for row in many}.values())
+
+    def entry(self, row: NamedCluster, workload_id: str) -> Entry:
+        """A workload on a cluster."""
+        return entry(row, self.workloads[workload_id], self.model, self.engine)
+
+
+def scene(*, cards: int, cards_per_node: int, device: str, nics: int, superpod: str, engine: str, weights: str,
+          ttft_goal_s: float, tpot_goal_ms: float) -> Scene:  # fmt: skip
+    """A scenario's comparison, from its parameters. Raises InputError for cards that do not fill servers."""
+    plan = planned(str(scenario_cluster(cards, cards_per_node, device)), nics)
+    loads = {name: with_goals(one, ttft_goal_s, tpot_goal_ms) for name, one in workloads().items()}
+    model = load_model(MODEL, None if weights == RELEASED else weights)
+    return Scene(plan, cluster(superpod), loads, model, engine, weights)
