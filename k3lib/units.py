@@ -102,6 +102,7 @@ UNITS: dict[str, Unit] = {
     **_scale("time per token", {"us/token": 1}),
     **_scale("time", {"us": Fraction(1, MEGA), "ms": Fraction(1, KILO), "s": 1, "min": 60}),
     **_scale("time", {"h": SECONDS_PER_HOUR, "years": HOURS_PER_YEAR * SECONDS_PER_HOUR}),
+    **_scale("time", {"days": HOURS_PER_DAY * SECONDS_PER_HOUR}),
     **_scale("rate of bytes", {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
     **_scale("rate of work", {"MFLOPS": MEGA, "TFLOPS": TERA, "PFLOPS": KILO * TERA}),
     **_scale("rate of tokens", {"tok/s": 1}),

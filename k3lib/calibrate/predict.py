@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from k3lib.calibrate import own
-from k3lib.calibrate.spread import METRICS, quantile, spreads
+from k3lib.calibrate.spread import FORM, METRICS, changes, quantile, spreads
 from k3lib.calibrate.store import calibration
 from k3lib.deploy import constants as co
 from k3lib.deploy.load import Load, Served
@@ -78,6 +78,22 @@ def factors(asked: Question, table: co.Table, middle: Served) -> dict[str, float
     """By how much a measured value may lie above or below the predicted one, as a factor, by metric."""
     scale = scales()
     return {metric: math.exp(scale[metric] * spread) for metric, spread in spreads(asked, table, middle).items()}
+
+
+def ratio(above: Question, below: Question, metric: str = "output_tps", table: co.Table | None = None) -> Range:
+    """A metric of one question over that of another, with its range: what is not known of both moves both at once.
+
+    Only what the model's form is good for is taken as independent.
+    """
+    table = table or numbers()
+    here = [answer(one, table) for one in (above, below)]
+    moved = [changes(one, table, seen) for one, seen in zip((above, below), here, strict=True)]
+    total = sum(part[FORM][metric] ** 2 for part in moved)
+    for name in {name for part in moved for name in part} - {FORM}:
+        up, down = (part.get(name, {}).get(metric, 0.0) for part in moved)
+        total += (up - down) ** 2
+    column = METRICS[metric]
+    return _range(getattr(here[0], column) / getattr(here[1], column), math.exp(scales()[metric] * math.sqrt(total)))
 
 
 def _range(value: float, factor: float) -> Range:

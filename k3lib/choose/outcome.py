@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from k3lib.calibrate.predict import Range, Speed, numbers, speed
-from k3lib.choose.deployed import deployed, space_of
+from k3lib.choose.deployed import MOST_RUNNING, deployed, space_of
 from k3lib.deploy import constants as co
+from k3lib.deploy.caches import Settings
 from k3lib.deploy.inverse import held_by_length
 from k3lib.deploy.load import Load
-from k3lib.deploy.plan import Plan, resized
+from k3lib.deploy.plan import Plan, make_plan, resized
 from k3lib.deploy.search import Candidate, Found, Limits, Space, screen, search
 from k3lib.deploy.speed import Question, answer, question
+from k3lib.engines.layout import parse_layout
 from k3lib.errors import InputError
 from k3lib.facts.clusters import ClusterFact, NamedCluster
 from k3lib.facts.planned import fact_of
@@ -77,6 +79,18 @@ def outcome(cluster: str | NamedCluster, workload: Workload, model: Model, engin
     there, table = space_of(cluster, model, engine), numbers()
     found = search(there, load_of(workload), table, limits_of(workload), most=PROMISING)
     return of_found(cluster, workload, there, found, table)
+
+
+def on_layout(cluster: str | NamedCluster, workload: Workload, layout: str, model: Model, engine: str = "vllm",
+              clients: int | None = None) -> Question:  # fmt: skip
+    """The workload on one layout of a cluster, as a question to the speed model.
+
+    Raises InputError for a layout that the engine does not accept, or that does not hold one request.
+    """
+    one = deployed(cluster)
+    settings = Settings(max_num_seqs=MOST_RUNNING, max_model_len=workload.isl + workload.osl)
+    plan = make_plan(model, one.cluster, parse_layout(layout), engine, settings, one.options.hardware)
+    return question(plan, load_of(workload, clients), one.options)
 
 
 def of_found(

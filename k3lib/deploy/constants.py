@@ -90,14 +90,16 @@ def of_engine(numbers: Table, parameter: str, engine: str, device: str) -> Known
 
 
 def of_nics(numbers: Table, network: str, nics: int) -> Known:
-    """The rate of one network card where so many of a node are used: fitted, between fitted ones, or assumed."""
+    """The rate of one network card where so many of a node are used: fitted, between fitted ones or as in the largest
+    fitted number, or assumed.
+    """
     exact = numbers.get(("nic_rate", f"{network}@{nics}nics"))
     if exact:
         return exact
     start = f"{network}@"
     fitted = sorted((int(scope.removeprefix(start).removesuffix("nics")), n)
                     for (p, scope), n in numbers.items() if p == "nic_rate" and scope.startswith(start))  # fmt: skip
-    if not fitted or not fitted[0][0] <= nics <= fitted[-1][0]:
+    if not fitted or nics < fitted[0][0]:
         return pick(numbers, "nic_rate", network)
     counts, rates = [math.log(n) for n, _ in fitted], [math.log(x.value) for _, x in fitted]
     value = math.exp(float(np.interp(math.log(nics), counts, rates)))

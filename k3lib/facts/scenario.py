@@ -179,3 +179,10 @@ def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None 
         _check_names(where, overrides)
         values |= overrides
     return _validated(where if overrides else shown(scenario_path(name_or_file)), values)
+
+
+def in_words(scenario: Scenario) -> str:
+    """A scenario as pages name it: what it changes of the base one."""
+    base = load_scenario().model_dump()
+    changed = [f"{name} = {value}" for name, value in scenario.model_dump().items() if value != base[name]]
+    return f"the base scenario with {', '.join(changed)}" if changed else "the base scenario"

@@ -18,7 +18,7 @@ from k3lib import results as res
 from k3lib.errors import InputError, near
 from k3lib.facts import registry
 from k3lib.facts.paths import DATA, ROOT, shown
-from k3lib.facts.scenario import Scenario, load_scenario, parameter_names
+from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
 from k3lib.report.execute import parameter_cell_names
@@ -53,7 +53,8 @@ def build(
         chosen = _chosen(jobs, only)
         with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
             executed = _executed(jobs, chosen, stage, out, bar, fresh)
-            results = res.together(r for name, nb in executed.items() for r in res.collect(name, nb))
+            recorded = (r for name, nb in executed.items() for r in res.collect(name, nb))
+            results = res.together([*recorded, _scenario(scenario)])
             _lay_out(stage, executed, results)
             bar.set_postfix_str("book")
             _sphinx(stage, out)
@@ -88,6 +89,11 @@ def plan(scenario: Scenario) -> list[Job]:
     if not jobs:
         raise InputError(f"{shown(NOTEBOOKS)}: holds no notebook")
     return jobs
+
+
+def _scenario(scenario: Scenario) -> res.Result:
+    """What every page may say of the scenario that it shows."""
+    return res.make("scenario.name", in_words(scenario), unit="", grade="assumed", sources=["k3lib_assumed"])
 
 
 def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:

@@ -158,9 +158,10 @@ class Numbers(SphinxDirective):
                 link = nodes.reference("", catalog.sources()[source_id].title, refuri=uri, internal=True)
                 paragraph += [nodes.Text("; " if i else ""), link]
             definition += paragraph
-        title = self.titles.get(result.notebook, result.notebook)
-        page = nodes.reference("", title, refuri=f"nb/{result.notebook}.html", internal=True)
-        definition += _paragraph("Made in: ", page)
+        if result.notebook:
+            title = self.titles.get(result.notebook, result.notebook)
+            page = nodes.reference("", title, refuri=f"nb/{result.notebook}.html", internal=True)
+            definition += _paragraph("Made in: ", page)
         return definition
 
     def _input(self, name: str, item: Any) -> list[nodes.Node]:
