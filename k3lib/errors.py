@@ -24,6 +24,10 @@ class NoSpeedError(InputError):
     """The speed of something cannot be told, while the rest of it can."""
 
 
+class NoPriceError(InputError):
+    """Nobody published a price of something."""
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """A remedy for an unknown name: the nearest known one, or the list of them all.
 

@@ -20,6 +20,8 @@ MONTHS_PER_YEAR = 12
 HOURS_PER_DAY = 24
 HOURS_PER_YEAR = 365 * HOURS_PER_DAY  # so a month is 730 hours, as rental lists count it
 SECONDS_PER_HOUR = 3600
+HOURS_PER_MONTH = HOURS_PER_YEAR // MONTHS_PER_YEAR
+SECONDS_PER_MONTH = HOURS_PER_MONTH * SECONDS_PER_HOUR
 
 # A sign, thousands separators, at most two figures of precision, a kind: all that a number in a book needs.
 SPEC = re.compile(r"\+?,?(\.\d{1,2})?[dfge]")
@@ -51,9 +53,10 @@ PAID_FOR: dict[str, Mapping[str, int | Fraction]] = {
     "power": {"kW": 1, "W": Fraction(1, KILO)},
     "power held": {"kW-month": 1, "kW-year": MONTHS_PER_YEAR},
     "bandwidth held": {"Mbps-month": 1, "Gbps-month": KILO},
-    "card time": {"card-hour": 1, "card-month": Fraction(HOURS_PER_YEAR, MONTHS_PER_YEAR), "card-year": HOURS_PER_YEAR},
+    "card time": {"card-hour": 1, "card-month": HOURS_PER_MONTH, "card-year": HOURS_PER_YEAR},
     "server time": {"server-month": 1, "server-year": MONTHS_PER_YEAR},
     "tokens": {"Mtok": 1, "token": Fraction(1, MEGA)},
+    "users": {"user-month": 1, "user-year": MONTHS_PER_YEAR},
     "time": {"month": 1, "year": MONTHS_PER_YEAR},
 }  # fmt: skip
 SUMS = {"": 1, "thousand ": KILO, "million ": MEGA}
@@ -94,20 +97,22 @@ UNITS: dict[str, Unit] = {
     **_scale("heads", {"heads": 1}),
     **_scale("models", {"models": 1}),
     **_scale("experts", {"experts": 1}),
-    **_scale("tokens", {"tokens": 1}),
+    **_scale("tokens", {"tokens": 1, "Mtok": MEGA}),
+    **_scale("users", {"users": 1}),
     **_scale("pixels", {"pixels": 1}),
     **_scale("positions", {"positions": 1}),
     **_scale("weights", {"weights": 1}),
     **_scale("work per token", {"FLOP/token": 1}),
     **_scale("time per token", {"us/token": 1}),
     **_scale("time", {"us": Fraction(1, MEGA), "ms": Fraction(1, KILO), "s": 1, "min": 60}),
-    **_scale("time", {"h": SECONDS_PER_HOUR, "years": HOURS_PER_YEAR * SECONDS_PER_HOUR}),
-    **_scale("time", {"days": HOURS_PER_DAY * SECONDS_PER_HOUR}),
+    **_scale("time", {"h": SECONDS_PER_HOUR, "days": HOURS_PER_DAY * SECONDS_PER_HOUR, "months": SECONDS_PER_MONTH}),
+    **_scale("time", {"years": SECONDS_PER_MONTH * MONTHS_PER_YEAR}),
     **_scale("rate of bytes", {"MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
     **_scale("rate of work", {"MFLOPS": MEGA, "TFLOPS": TERA, "PFLOPS": KILO * TERA}),
-    **_scale("rate of tokens", {"tok/s": 1}),
+    **_scale("rate of tokens", {"tok/s": 1, "Mtok/month": Fraction(MEGA, SECONDS_PER_MONTH)}),
     **_scale("frequency", {"1/s": 1, "MHz": MEGA, "GHz": GIGA}),
-    **_scale("power", {"W": 1, "kW": KILO}),
+    **_scale("power", {"W": 1, "kW": KILO, "kWh/month": Fraction(KILO, HOURS_PER_MONTH)}),
+    **_scale("energy per token", {"kWh/Mtok": 1}),
     **_scale("energy", {"Wh": 1, "kWh": KILO, "MWh": MEGA}),
     **_scale("share a year", {"1/year": 1, "%/year": Fraction(1, 100)}),
     **_scale("yuan to the dollar", {"CNY/USD": 1}),

@@ -29,7 +29,10 @@ CONSTANTS, TRIALS, INPUTS = "constants.csv", "trials.csv", "inputs.sha256"
 # Tables and code that a fit depends on.
 TABLES = ("benchmarks.csv", "kernels.csv", "interconnect.csv", "hardware.csv", "devices.csv", "engines.csv",
           "speed.csv", "models/kimi-k3.config.json", "models/storage.csv")  # fmt: skip
-CODE = ("account/*", "models/*", "engines/*", *(f"deploy/{name}" for name in (
+CODE = (*(f"account/{name}" for name in (
+            "__init__", "attention", "blocks", "cache", "offload", "passes", "readings", "sharding", "storage",
+            "symbols", "tensors")),
+        "models/*", "engines/*", *(f"deploy/{name}" for name in (
             "apart", "caches", "constants", "curves", "ledger", "load", "loop", "passes", "plan", "serve", "setup",
             "speed")),
         *(f"calibrate/{name}" for name in ("cells", "fit", "spread", "trial")))  # fmt: skip

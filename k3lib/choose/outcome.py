@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from k3lib.calibrate.predict import Range, Speed, numbers, speed
+from k3lib.calibrate.predict import Speed, numbers, speed
 from k3lib.choose.deployed import MOST_RUNNING, deployed, space_of
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
@@ -22,6 +22,7 @@ from k3lib.facts.clusters import ClusterFact, NamedCluster
 from k3lib.facts.planned import fact_of
 from k3lib.facts.workloads import Workload
 from k3lib.models.model import Model
+from k3lib.ranges import Range
 from k3lib.units import MEGA
 
 # Layouts of the steady state that are run pass by pass.

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from k3lib.calibrate.predict import Range
 from k3lib.choose.study import Entry, Seen
+from k3lib.cost.api import Offer, api_cost_cny, mix_of
 from k3lib.facts.clusters import Availability, Region
 from k3lib.facts.decisions import Decision
 from k3lib.facts.workloads import Workload
+from k3lib.ranges import Range
 from k3lib.units import HOURS_PER_DAY, HOURS_PER_YEAR, MEGA, MONTHS_PER_YEAR, SECONDS_PER_HOUR
 
 DAYS_PER_MONTH = HOURS_PER_YEAR / MONTHS_PER_YEAR / HOURS_PER_DAY
@@ -24,24 +25,20 @@ FARTHEST, NEAR = 1000.0, 1.01
 
 @dataclass(frozen=True)
 class Money:
-    """What one deployment takes: at once, and each month with that spread over its life. In CNY."""
+    """What one deployment takes: at once, and each month with that spread over its life. In CNY.
+
+    shared_cny: of a month, for people and audits, however many deployments there are.
+    """
 
     invest_cny: Range
     monthly_cny: Range
-
-
-@dataclass(frozen=True)
-class Rate:
-    """What a host asks for a million tokens: of input that it computes, of input from its cache, of output. In CNY."""
-
-    input_cny: Range
-    cached_cny: Range
-    output_cny: Range
+    shared_cny: Range
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Option:
-    """A way to serve. name: a cluster, or an API."""
+    """A way to serve. name: a cluster, or MODEL@HOST of an API."""
 
     kind: Literal["own", "rent", "api"]
     name: str
@@ -53,26 +50,27 @@ class Option:
 
 @dataclass(frozen=True)
 class World:
-    """All that a choice rests on. entries: by (cluster, workload). owned, rented: by cluster; apis: by region and name.
-
-    goals: whether the workloads' goals count.
+    """All that a choice rests on. entries: by (cluster, workload). owned, rented: by (cluster, region), where somebody
+    published a price. apis: by MODEL@HOST. goals: whether the workloads' goals count. licences: whether export licences
+    are granted.
     """
 
     entries: Mapping[tuple[str, str], Entry]
     workloads: Mapping[str, Workload]
     status: Mapping[tuple[str, Region], Availability]
-    owned: Mapping[str, Money]
-    rented: Mapping[str, Money]
-    apis: Mapping[Region, Mapping[str, Rate]]
+    owned: Mapping[tuple[str, Region], Money]
+    rented: Mapping[tuple[str, Region], Money]
+    apis: Mapping[str, Offer]
     goals: bool = True
+    licences: bool = True
 
     @property
     def options(self) -> Iterator[Option]:
         """Every way to serve, in the order of the tables."""
         names = dict.fromkeys(cluster for cluster, _ in self.entries)
         yield from (Option("own", name) for name in names)
-        yield from (Option("rent", name) for name in names if name in self.rented)
-        yield from (Option("api", name) for rates in self.apis.values() for name in rates)
+        yield from (Option("rent", name) for name in names)
+        yield from (Option("api", name) for name in self.apis)
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ def _tried(case: Decision, option: Option, world: World) -> Ranked | Refused | N
     if option.kind == "api":
         return _by_api(case, option, world)
     status = world.status[option.name, case.region].status
-    if status not in ("yes", "licence"):
+    if status not in (("yes", "licence") if world.licences else ("yes",)):
         return Refused(option, "region", reason=status)
     if option.kind == "rent" and case.data_stays == "yes":
         return Refused(option, "data")
@@ -165,44 +163,38 @@ def _tried(case: Decision, option: Option, world: World) -> Ranked | Refused | N
         entry = world.entries[option.name, name]
         if _speed(entry, world) is None:
             return Refused(option, "goals", name, entry.reason)
-    money = (world.owned if option.kind == "own" else world.rented).get(option.name)
+    money = (world.owned if option.kind == "own" else world.rented).get((option.name, case.region))
     if money is None:
         return Refused(option, "price")
     count = _deployments(case, option, world, lambda seen: seen.output_tps.value)
     sure = _deployments(case, option, world, lambda seen: seen.output_tps.low)
-    invest, monthly = _times(money.invest_cny, count), _times(money.monthly_cny, count)
+    invest, monthly = _times(money.invest_cny, count), _month(money, count)
     if invest.value > case.budget_cny:
         return Refused(option, "budget", needs_cny=invest.value)
     return Ranked(option, count, invest, monthly, _per_mtok(monthly, case), status == "licence", sure == count)
 
 
 def _by_api(case: Decision, option: Option, world: World) -> Ranked | Refused | None:
-    rate = world.apis[case.region].get(option.name)
-    if rate is None:
+    if world.apis[option.name].region != case.region:
         return None
     if case.data_stays == "yes":
         return Refused(option, "data")
-    one = asked_of_api(case.shares, world.workloads, rate)
+    one = _asked(case.shares, world, world.apis[option.name])
     monthly = _times(one, case.mtok_per_day * DAYS_PER_MONTH)
     return Ranked(option, 0, Range(0, 0, 0), monthly, one)
 
 
-def asked_of_api(shares: Mapping[str, float], workloads: Mapping[str, Workload], rate: Rate) -> Range:
+def _asked(shares: Mapping[str, float], world: World, offer: Offer) -> Range:
     """What an API asks for a million tokens of output with the input that belongs to them, in CNY."""
-    ends = {}
-    for end in ("value", "low", "high"):
-        total = 0.0
-        for name, share in shares.items():
-            one = workloads[name]
-            of_input = one.uncached * getattr(rate.input_cny, end) + one.cached * getattr(rate.cached_cny, end)
-            total += share * (getattr(rate.output_cny, end) + of_input / one.osl)
-        ends[end] = total
-    return Range(**ends)
+    parts = [(share, api_cost_cny(mix_of(world.workloads[name]), offer)) for name, share in shares.items()]
+    return Range(*(sum(share * getattr(one, end) for share, one in parts) for end in ("value", "low", "high")))
 
 
 def _speed(entry: Entry, world: World) -> Seen | None:
-    """What clients see where the workload fills the cluster: within the goals, or at its own clients without goals."""
-    return entry.most if world.goals else entry.seen
+    """What clients see where the workload fills the cluster within the goals; without goals the load of more output."""
+    if world.goals or entry.seen is None:
+        return entry.most
+    return max((one for one in (entry.most, entry.seen) if one), key=lambda one: one.output_tps.value)
 
 
 def _deployments(case: Decision, option: Option, world: World, output: Callable[[Seen], float]) -> int:
@@ -219,6 +211,11 @@ def _times(one: Range, factor: float) -> Range:
     return Range(one.value * factor, one.low * factor, one.high * factor)
 
 
+def _month(money: Money, count: int) -> Range:
+    of_all, shared = _times(money.monthly_cny, count), money.shared_cny
+    return Range(of_all.value + shared.value, of_all.low + shared.low, of_all.high + shared.high)
+
+
 def _per_mtok(monthly: Range, case: Decision) -> Range:
     return _times(monthly, 1 / (case.mtok_per_day * DAYS_PER_MONTH))
 
@@ -232,6 +229,7 @@ def _flips(plain: Advice, world: World) -> Iterator[Flip]:
         ("region", there := "other" if case.region == "cn" else "cn",
          case.model_copy(update={"region": there}), world),
         ("goals", "none", case, replace(world, goals=False)),
+        ("licences", "none", case, replace(world, licences=False)),
         *(("budget_cny", one.needs_cny, case.model_copy(update={"budget_cny": one.needs_cny}), world)
           for one in sorted(plain.refused, key=lambda one: one.needs_cny) if one.rule == "budget"),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from k3lib import kept
 from k3lib.calibrate import own, store
 from k3lib.calibrate.behind import main_sources
-from k3lib.calibrate.predict import Range, Speed
+from k3lib.calibrate.predict import Speed
 from k3lib.choose.outcome import MS_PER_S, capacity, energy, outcome
 from k3lib.deploy.speed import Question
 from k3lib.facts.clusters import NamedCluster
@@ -20,6 +20,7 @@ from k3lib.facts.paths import DATA, ROOT
 from k3lib.facts.planned import fact_of
 from k3lib.facts.workloads import Workload
 from k3lib.models.model import Model
+from k3lib.ranges import Range
 
 # What an answer depends on besides the cluster, the workload and what the calibration depends on.
 CODE = ("choose/deployed", "choose/outcome", "choose/study", "deploy/inverse", "deploy/search", "deploy/steady",

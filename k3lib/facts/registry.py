@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from k3lib.facts import (
     benchmarks,
     catalog,
+    cluster_prices,
     clusters,
     constants,
     decisions,
@@ -44,6 +45,7 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "calibration/trials.csv": ("a run beside a prediction that did not see it", lambda: constants.trials(TRIALS)),
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
     "prices.csv": ("what a thing costs, a rate, or a share of a cost", lambda: prices.prices().values()),
+    "cluster_prices.csv": ("a line of a cluster's bill", cluster_prices.cluster_prices),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
     "clusters.csv": ("a cluster that is compared", lambda: clusters.clusters().values()),

@@ -14,10 +14,11 @@ from k3lib.errors import InputError, near
 from k3lib.facts.catalog import Measure, checked, sources
 from k3lib.facts.paths import DATA, shown
 from k3lib.facts.tables import Identifier, Row, Text, load_rows
+from k3lib.ranges import Range
 
 # Every quantity of a workload and its unit.
 QUANTITY_UNITS = {"isl": "tokens", "osl": "tokens", "thinking": "tokens", "hit": "1", "concurrency": "requests",
-                  "ttft": "s", "tpot": "ms"}  # fmt: skip
+                  "user_month": "requests", "ttft": "s", "tpot": "ms"}  # fmt: skip
 NEEDED = ("isl", "osl", "concurrency")
 GOALS = ("ttft", "tpot")
 KEY = ["workload", "quantity"]
@@ -34,7 +35,8 @@ class WorkloadFact(Measure):
 
     isl: tokens of a prompt, the mean. osl: tokens of the answer that a person or a program reads. thinking: tokens that
     the model writes for itself before. hit: share of the prompt that a prefix cache serves. concurrency: requests in
-    flight. ttft: goal for the first token, s. tpot: goal for each further one, ms. low, high: what to try beside it.
+    flight. user_month: requests that one user sends in a month. ttft: goal for the first token, s. tpot: goal for each
+    further one, ms. low, high: what to try beside it.
     """
 
     workload: Identifier
@@ -47,6 +49,8 @@ class WorkloadFact(Measure):
             raise ValueError(f"unit '{self.unit}' does not fit {self.quantity}. Write it in '{unit}'.")
         if self.quantity in NEEDED and self.value < 1:
             raise ValueError(f"{self.quantity} {self.value:g}: must be at least 1")
+        if self.quantity == "user_month" and 0 in (self.value, self.low):
+            raise ValueError("user_month 0: must be above 0; leave the row out where there are no users")
         if self.quantity in GOALS and self.value == 0:
             raise ValueError(f"{self.quantity} 0: a goal must be above 0; leave the row out where there is none")
         most = self.value if self.high is None else self.high
@@ -100,6 +104,14 @@ class Workload:
     def concurrency(self) -> int:
         """Requests in flight."""
         return round(self._value("concurrency"))
+
+    @property
+    def user_month(self) -> Range | None:
+        """Requests that one user sends in a month, None where nobody waits for an answer."""
+        row = self.facts.get("user_month")
+        if row is None:
+            return None
+        return Range(row.value, row.value if row.low is None else row.low, row.value if row.high is None else row.high)
 
     @property
     def ttft_s(self) -> float | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from k3lib.calibrate.measured import speed_curves
-from k3lib.calibrate.predict import Range
 from k3lib.choose.study import Entry, Seen, energy_of
 from k3lib.deploy import constants as co
 from k3lib.facts.benchmarks import Run
@@ -15,6 +14,7 @@ from k3lib.facts.clusters import NamedCluster
 from k3lib.facts.planned import fact_of
 from k3lib.facts.timings import exchange_times
 from k3lib.facts.workloads import Workload
+from k3lib.ranges import Range
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
 from k3lib.units import KILO, number

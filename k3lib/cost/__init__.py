@@ -1,0 +1,1 @@
+"""What owning a cluster, renting one and calling a service cost: bills line by line, a million tokens, ranges."""
