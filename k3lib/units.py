@@ -66,7 +66,9 @@ def _money(currency: str) -> dict[str, Unit]:
     """Sums of money, and money for a thing. No unit converts one currency into another: that takes a rate."""
     found = _scale(f"money in {currency}", {f"{size}{currency}": factor for size, factor in SUMS.items()})
     for what, things in PAID_FOR.items():
-        prices = {f"{currency}/{thing}": 1 / Fraction(amount) for thing, amount in things.items()}
+        sizes = SUMS if what == "time" else {"": 1}  # only sums by the month or year are large
+        prices = {f"{size}{currency}/{thing}": factor / Fraction(amount)
+                  for thing, amount in things.items() for size, factor in sizes.items()}  # fmt: skip
         found |= _scale(f"{currency} for {what}", prices)
     return found
 

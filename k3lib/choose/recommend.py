@@ -212,12 +212,21 @@ def _times(one: Range, factor: float) -> Range:
 
 
 def _month(money: Money, count: int) -> Range:
-    of_all, shared = _times(money.monthly_cny, count), money.shared_cny
-    return Range(of_all.value + shared.value, of_all.low + shared.low, of_all.high + shared.high)
+    return added(_times(money.monthly_cny, count), money.shared_cny)
+
+
+def added(one: Range, other: Range) -> Range:
+    """Both together, end by end."""
+    return Range(one.value + other.value, one.low + other.low, one.high + other.high)
 
 
 def _per_mtok(monthly: Range, case: Decision) -> Range:
     return _times(monthly, 1 / (case.mtok_per_day * DAYS_PER_MONTH))
+
+
+def alike(choice: str, other: str) -> bool:
+    """Whether two choices are one for a reader: the same model is called, wherever its host stands."""
+    return choice.partition("@")[0] == other.partition("@")[0]
 
 
 def _flips(plain: Advice, world: World) -> Iterator[Flip]:
@@ -236,7 +245,7 @@ def _flips(plain: Advice, world: World) -> Iterator[Flip]:
     seen: set[tuple[str, str]] = set()
     for what, to, changed, there_world in changes:
         choice = decide(changed, there_world).choice
-        if choice not in (plain.choice, NONE) and (what, choice) not in seen:
+        if choice != NONE and not alike(choice, plain.choice) and (what, choice) not in seen:
             seen.add((what, choice))
             yield Flip(what, to, choice)
     for way in (1 / 2, 2.0):
@@ -253,12 +262,12 @@ def _volume(plain: Advice, world: World, way: float) -> Flip | None:
 
     start = plain.case.mtok_per_day
     same, other = start, start * way
-    while choice(other) == plain.choice:
+    while alike(choice(other), plain.choice):
         same, other = other, other * way
         if not start / FARTHEST < other < start * FARTHEST:
             return None
     while max(same, other) / min(same, other) > NEAR:
         middle = math.sqrt(same * other)
-        same, other = (middle, other) if choice(middle) == plain.choice else (same, middle)
+        same, other = (middle, other) if alike(choice(middle), plain.choice) else (same, middle)
     found = choice(other)
     return None if found == NONE else Flip("mtok_per_day", other, found)

@@ -1,4 +1,4 @@
-"""All that a choice rests on, put together for a scenario: results of every workload, who may buy what, and its cost."""
+"""All that a choice rests on, for a scenario: results of every workload, who may buy what, and what it costs."""
 
 from __future__ import annotations
 

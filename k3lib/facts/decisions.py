@@ -20,13 +20,13 @@ ALL = 100
 
 
 def parse_mix(text: str) -> dict[str, float]:
-    """Shares of the output by workload, from `online-chat=70;coding-agent=30` in per cent.
+    """Shares of the output by workload, from `online-chat:70;coding-agent:30` in per cent.
 
     Raises ValueError for an unknown workload, one that stands twice, a share that is no number above 0, or another sum.
     """
     found: dict[str, float] = {}
     for part in text.split(";"):
-        name, _, value = part.strip().partition("=")
+        name, _, value = part.strip().partition(":")
         if name not in workloads():
             raise ValueError(f"workload '{name}' is not known. {near(name, workloads())}")
         if name in found:
@@ -34,9 +34,9 @@ def parse_mix(text: str) -> dict[str, float]:
         try:
             found[name] = float(value)
         except ValueError:
-            raise ValueError(f"'{part.strip()}' is not WORKLOAD=PERCENT, as {name}=70") from None
+            raise ValueError(f"'{part.strip()}' is not WORKLOAD:PERCENT, as {name}:70") from None
         if not 0 < found[name] <= ALL:
-            raise ValueError(f"{name} = {value}: must be above 0 and at most {ALL} per cent")
+            raise ValueError(f"{name}:{value}: must be above 0 and at most {ALL} per cent")
     if abs(sum(found.values()) - ALL) > 1e-9 * ALL:
         raise ValueError(f"shares come to {sum(found.values()):g} per cent. They must come to {ALL}.")
     return {name: value / ALL for name, value in found.items()}

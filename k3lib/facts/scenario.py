@@ -42,7 +42,7 @@ class Scenario(BaseModel):
     data_stays: Annotated[
         str, Field(pattern="^(yes|no)$", description="whether texts may not leave the house: yes, no")
     ]
-    mix: Annotated[Mix, Field(description="shares of the output by workload in per cent, as online-chat=70;rag=30")]
+    mix: Annotated[Mix, Field(description="shares of the output by workload in per cent, as online-chat:70;rag:30")]
     mtok_per_day: Annotated[float, Field(gt=0, le=1e9, description="million tokens of output on a day")]
     utilisation: Annotated[float, Field(gt=0, le=100, description="share of the time that it is busy, in per cent")]
     budget_cny: Annotated[float, Field(ge=0, le=1e13, description="what may be invested at once, in yuan")]

@@ -17,9 +17,9 @@ from k3lib.facts.workloads import Workload
 from k3lib.ranges import Range
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
-from k3lib.units import KILO, number
+from k3lib.units import KILO, convert, number
 
-NONE_SHOWN = "\u2013"
+NONE_SHOWN, NO_GOALS = "\u2013", "none"
 EVIDENCE_WORDS = {"measured": "K3 measured on this card", "kin": "K3 measured on a card of its kind",
                   "none": "nothing measured"}  # fmt: skip
 STATUS_WORDS = {"yes": "to be had", "licence": "under a licence", "announced": "announced", "no": "not to be had"}
@@ -108,8 +108,7 @@ def ranged(result: Result, figure: str) -> Html:
 
 def in_range(result: Result, spec: str, unit: str | None = None) -> Html:
     """A number for a table with its range below it."""
-    scale = 1 / KILO if (result.unit, unit) == ("ms", "s") else 1.0
-    low, high = ((end or 0.0) * scale for end in (result.low, result.high))
+    low, high = (convert(end or 0.0, result.unit, unit or result.unit) for end in (result.low, result.high))
     return Html(f"{cell(result, unit, spec)}<br><small>{number(low, spec)}\u2013{number(high, spec)}</small>")
 
 
@@ -125,7 +124,7 @@ def goals(workload: Workload) -> str:
         parts.append(f"first token within {workload.ttft_s:g} s")
     if workload.tpot_ms is not None:
         parts.append(f"each further one within {workload.tpot_ms:g} ms")
-    return ", ".join(parts) or "none"
+    return ", ".join(parts) or NO_GOALS
 
 
 def met(entry: Entry, workload: Workload) -> str:
@@ -194,6 +193,8 @@ def sorted_out(entries: dict[str, Entry], workloads: Mapping[str, Workload]) -> 
         label = workloads[name].label
         if entry.seen is None:
             found["missed"].append(f"{label} (does not fit)")
+        elif goals(workloads[name]) == NO_GOALS:
+            found["met"].append(f"{label} (there are none)")
         elif entry.within:
             found["met"].append(label)
         else:
@@ -225,3 +226,39 @@ def all_to_all(device: str, cards: int) -> Exchange:
         found.setdefault(r.tokens_per_card or 0, {})[r.collective] = r.time_us or 0.0
     whole = {tokens: sum(times.values()) for tokens, times in sorted(found.items()) if set(times) == steps}
     return Exchange(whole, tuple(sorted({x for r in rows for x in r.source_ids})))
+
+
+def bought(
+    mine: Mapping[str, Entry], theirs: Mapping[str, Entry], workloads: Mapping[str, Workload]
+) -> tuple[str, str]:
+    """What the second of two clusters serves that the first does not, and what it does not change: two sentences."""
+    asked = [n for n in workloads if goals(workloads[n]) != NO_GOALS]
+    only = [workloads[n].label for n in asked if theirs[n].within and not mine[n].within]
+    both = [workloads[n].label for n in asked if theirs[n].within and mine[n].within]
+    neither = [workloads[n].label for n in asked if not theirs[n].within and not mine[n].within]
+    first = f"It keeps to the goals of {listed(only)}, which the smaller one misses." if only else ""
+    longest = [max(e.max_context for e in part.values()) for part in (mine, theirs)]
+    second = []
+    if both:
+        second.append(f"The goals of {listed(both)} are met by either.")
+    if neither:
+        second.append(f"Neither meets those of {listed(neither)}.")
+    if longest[0] >= longest[1]:
+        second.append("The longest request that fits does not grow.")
+    return first or "It meets no goal that the smaller one misses.", " ".join(second)
+
+
+def per_unit(
+    found: Mapping[tuple[str, str], Mapping[str, Result]], mine: NamedCluster, theirs: NamedCluster,
+    names: Iterable[str], figure: str, what: str,
+) -> str:  # fmt: skip
+    """Whether a card, or a kilowatt, of the second cluster gives more than one of the first, over all workloads."""
+    ratios = []
+    for name in names:
+        a, b = (found[c.cluster_id, name].get(figure) for c in (theirs, mine))
+        if a and b:
+            ratios.append(a.value / b.value)  # type: ignore[operator]
+    if not ratios:
+        return ""
+    low, high = min(ratios), max(ratios)
+    return f"{what.capitalize()} of {theirs.short} gives {low:.1f} to {high:.1f} times one of {mine.short}."

@@ -58,6 +58,7 @@ def _paragraph(*children: nodes.Node | str) -> nodes.paragraph:
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
     "article": "The two articles' readings",
+    "compare": "Workloads on clusters",
     "calibration": "How good the predictions are",
     "card": "One card",
     "cluster": "The plan's cards together",
@@ -71,6 +72,12 @@ TOPICS = {
     "plan": "Plans",
     "model": "Each reference model",
     "reference": "Reference models together",
+    "plan32": "The 32-card plan",
+    "pod": "The superpod",
+    "recommend": "What is recommended",
+    "scenario": "The scenario",
+    "search": "Best layouts",
+    "side": "Side by side",
     "speed": "Speed",
     "step": "Where a step's time goes",
 }

@@ -5,6 +5,7 @@ Exit code 0: OUT holds the executed notebook. 2: the last line on stdout is a JS
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import traceback
@@ -31,7 +32,20 @@ def parameter_cell_names(path: Path) -> list[str]:
         ) from None
     if not names:
         raise InputError(f"{path.name}: has no cell tagged 'parameters' that assigns a name")
+    for name in _assigned(path):
+        if name not in names:
+            raise InputError(f"{path.name}: its parameter '{name}' cannot be read; write one '=' on its line, no more")
     return names
+
+
+def _assigned(path: Path) -> list[str]:
+    """Names that the parameters cell assigns, by Python's own reading."""
+    import nbformat
+
+    cells = nbformat.read(path, as_version=4)["cells"]
+    source = "".join(c["source"] for c in cells if "parameters" in c["metadata"].get("tags", ()))
+    found = [node.targets[0] for node in ast.parse(source).body if isinstance(node, ast.Assign)]
+    return [target.id for target in found if isinstance(target, ast.Name)]
 
 
 def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
