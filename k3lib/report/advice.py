@@ -47,7 +47,7 @@ def option_words(option: Option, clusters: Mapping[str, NamedCluster]) -> str:
     if option.kind == "api":
         model, _, host = option.name.partition("@")
         return f"{MODELS.get(model, model)} at {HOSTS.get(host, host)}"
-    return clusters[option.name].label
+    return clusters[option.name].short
 
 
 def parsed(choice: str) -> Option | None:
@@ -130,16 +130,22 @@ def _change(flip: Flip, advice: Advice) -> str:
     if flip.what == "data_stays":
         return "if texts may leave the house" if flip.to == "no" else "if texts must stay in the house"
     if flip.what == "region":
-        return f"{REGIONS[str(flip.to)]}"
+        return f"if it stands {REGIONS[str(flip.to)]}"
     if flip.what == "goals":
-        return "without the goals"
+        return "if slower answers than the goals will do"
     if flip.what == "licences":
         return "if no export licence is granted"
     if flip.what == "budget_cny":
-        return f"with {million(float(flip.to))} million yuan to invest"
+        return f"if {million(float(flip.to))} million yuan may be invested"
     value = float(flip.to)
     side = "above" if value > advice.case.mtok_per_day else "below"
-    return f"{side} {number(value, ',.1f' if value < FINE else ',.0f')} million tokens a day"
+    return f"{side} {number(value, ',.1f' if value < FINE else ',.0f')} million tokens of output a day"
+
+
+def flip_rows(advice: Advice, clusters: Mapping[str, NamedCluster]) -> list[tuple[str, str]]:
+    """Changes and what would then be chosen; one row that says so where there are none."""
+    rows = [(_change(flip, advice), choice_words(flip.choice, clusters)) for flip in advice.flips]
+    return rows or [("nothing that was tried", "the same")]
 
 
 def flips_words(advice: Advice, clusters: Mapping[str, NamedCluster]) -> str:
@@ -192,9 +198,9 @@ def by_hand(case: Decision, world: World, plan: NamedCluster) -> str:
     asked = (f"The cheapest service asks {api.cny_per_mtok.value:,.0f} yuan for a million tokens, which makes "
              f"{million(api.monthly_cny.value)} million yuan a month.")  # fmt: skip
     if money is None:
-        return f"{asked} {plan.label}: no price {REGIONS[case.region]} was published."
+        return f"{asked} {plan.short}: no price {REGIONS[case.region]} was published."
     own = added(money.monthly_cny, money.shared_cny)
-    asked += f" {plan.label} cost {million(own.value)} million yuan a month, however little they do."
+    asked += f" {plan.short} cost {million(own.value)} million yuan a month, however little they do."
     volume = own.value / api.cny_per_mtok.value / DAYS_PER_MONTH
     best = [world.entries[plan.cluster_id, name].most for name in case.shares]
     if not all(best):
