@@ -76,3 +76,4 @@ api_share = measure("api_share", r"\phi_{api}", "1", "what is paid of that price
 api_decline = measure("api_decline", "d_{api}", "1/year", "by how much that price falls in a year", _COSTS, zero=True)
 saving = measure("saving", "C_{save}", "CNY/month", "what owning costs less each month than what it replaces", _COSTS)
 rent = measure("rent", "C_{rent}", "CNY/month", "rent of all cards at all hours of a month", _COSTS)
+volume = measure("volume", "V_{month}", "Mtok/month", "output that is asked for in a month", _COSTS)
