@@ -35,16 +35,15 @@ COMPARED = ("k31-pro@moonshot-cn", "k3@moonshot-cn")
 class Option:
     """One way to get tokens. name: 'own:CLUSTER', 'rent:CLUSTER:CLASS' or 'api:MODEL@HOST'.
 
-    inputs: all numbers that its cost rests on. held and output_tps are of clusters, offer and batch of services.
+    inputs: all numbers that its cost rests on. of: the cluster's bill, or a host's prices. batch: whether a service is
+    paid its price of batches.
     """
 
     name: str
     kind: Literal["own", "rent", "api"]
     label: str
     inputs: Mapping[str, Input]
-    held: Ownership | None = None
-    output_tps: Range | None = None
-    offer: Offer | None = None
+    of: Ownership | Offer
     batch: bool = False
 
 
@@ -56,7 +55,7 @@ def cluster_option(name: str, held: Ownership, output_tps: Range) -> Option:
     row = cluster(held.cluster_id)
     _, _, rent_class = rest.partition(":")
     label = f"{row.label}, {CLASSES[rent_class]}" if rent_class else row.label
-    return Option(name, "own" if kind == "own" else "rent", label, MappingProxyType(inputs), held, output_tps)
+    return Option(name, "own" if kind == "own" else "rent", label, MappingProxyType(inputs), held)
 
 
 def service_option(
@@ -73,7 +72,7 @@ def service_option(
         if item in inputs:
             inputs[item] = Input(given, inputs[item].unit, "assumed", inputs[item].sources, inputs[item].falling)
     name = f"api:{offer.name}" + (":batch" if batch else "")
-    return Option(name, "api", offer.name, MappingProxyType(inputs), offer=offer, batch=batch)
+    return Option(name, "api", offer.name, MappingProxyType(inputs), offer, batch)
 
 
 def options(
@@ -106,26 +105,23 @@ def options(
 
 def bounds(option: Option, mix: Mix, table: Mapping[str, Price] | None = None) -> Range:
     """Cost of a million output tokens between the cheap and the dear ends of all inputs; a service at today's list."""
-    if option.held is not None and option.output_tps is not None:
-        return unit_cost(option.held, option.output_tps, mix).per_mtok_output
-    assert option.offer is not None  # noqa: S101 - an option is a cluster or a service
-    return api_cost_cny(mix, option.offer, batch_share(table) if option.batch else None)
+    if isinstance(option.of, Offer):
+        return api_cost_cny(mix, option.of, batch_share(table) if option.batch else None)
+    output_tps = option.inputs[SPEED + option.of.cluster_id].range
+    return unit_cost(option.of, output_tps, mix).per_mtok_output
 
 
 def symbols(option: Option, mix: Mix, values: Mapping[str, Array]) -> dict[sp.Symbol, Array | float]:
     """Values of the symbols of k3lib.account.costs for an option. values: an array for each of its inputs."""
-    if option.held is not None:
-        bill = option.held.bill
-        speed = values[SPEED + option.held.cluster_id]
-        return {**totals(bill, values), m.output_rate: speed, **mix.values}
-    return {**_service_symbols(option, values), **mix.values}
+    if isinstance(option.of, Offer):
+        return {**_service_symbols(option.of, option.batch, values), **mix.values}
+    speed = values[SPEED + option.of.cluster_id]
+    return {**totals(option.of.bill, values), m.output_rate: speed, **mix.values}
 
 
-def _service_symbols(option: Option, values: Mapping[str, Array]) -> dict[sp.Symbol, Array | float]:
-    offer = option.offer
-    assert offer is not None  # noqa: S101 - an option is a cluster or a service
+def _service_symbols(offer: Offer, batch: bool, values: Mapping[str, Array]) -> dict[sp.Symbol, Array | float]:
     share = values[offer.share.item_id] if offer.share else np.ones_like(values[DECLINE])
-    known: dict[sp.Symbol, Array | float] = {m.api_share: share * (values[BATCH] if option.batch else 1.0)}
+    known: dict[sp.Symbol, Array | float] = {m.api_share: share * (values[BATCH] if batch else 1.0)}
     for part, symbol in PARTS.items():
         row = offer.parts.get(part, offer.parts["input"])
         known[symbol] = values[row.item_id] * (values[FX] if row.currency == "USD" else 1.0)
@@ -136,7 +132,7 @@ def _service_symbols(option: Option, values: Mapping[str, Array]) -> dict[sp.Sym
 
 def cost_expression(option: Option) -> sp.Expr:
     """Cost of a million output tokens; of a service, levelled over the life that a cluster would have."""
-    return eq.unit_cny() if option.held is not None else eq.api_cny() * eq.api_levelled()
+    return eq.api_cny() * eq.api_levelled() if isinstance(option.of, Offer) else eq.unit_cny()
 
 
 def cost(option: Option, mix: Mix, values: Mapping[str, Array]) -> Array:

@@ -11,7 +11,7 @@ import sympy as sp
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
 from k3lib.account.symbols import REGISTRY
-from k3lib.cost.api import Mix
+from k3lib.cost.api import Mix, Offer
 from k3lib.cost.bill import GENERAL, Input
 from k3lib.cost.options import SPEED, Option, cost, cost_expression, defaults, merged, symbols
 from k3lib.cost.uncertain import SEED, at_shares, inside
@@ -37,7 +37,7 @@ def words_of(option: Option, key: str) -> str:
         return WORDS[key]
     if key.startswith("count."):
         return f"how much: {LINES[key.rpartition('.')[2]]}"
-    lines = option.held.bill.lines if option.held else ()
+    lines = () if isinstance(option.of, Offer) else option.of.bill.lines
     label = next((line.label for line in lines if line.item_id == key), "a service's price of tokens")
     return f"price: {label}"
 
@@ -178,7 +178,7 @@ def volume_map(
     mtok_month: output of a month. price_share: the service's price over today's list. All other inputs at their values,
     and as many clusters as keep below the utilisation. Returns an array of shape (price shares, volumes).
     """
-    if option.held is None or service.offer is None:
+    if isinstance(option.of, Offer) or not isinstance(service.of, Offer):
         raise InputError(f"a map of volumes compares a cluster with a service, not {option.name} with {service.name}")
     volumes, shares = np.meshgrid(np.asarray(mtok_month, float), np.asarray(price_share, float))
     known = {**symbols(option, mix, defaults(option.inputs)), m.volume: volumes.ravel()}
