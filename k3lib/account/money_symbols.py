@@ -7,7 +7,7 @@ from k3lib.account.symbols import measure, quantity
 _COSTS = "costs"
 item_count = measure("item_count", "n_q", "1", "how many of an item a line of the bill has", _COSTS, zero=True)
 item_price = measure("item_price", "p_q", "CNY", "price of one, in yuan", _COSTS, zero=True)
-item_price_usd = measure("item_price_usd", r"p_{\$}", "USD", "price of one, in dollars", _COSTS, zero=True)
+item_price_usd = measure("item_price_usd", "p_{usd}", "USD", "price of one, in dollars", _COSTS, zero=True)
 cny_per_usd = measure("cny_per_usd", "x", "CNY/USD", "rate of exchange", _COSTS)
 item_share = measure("item_share", r"\phi_q", "1", "a share of what is bought, or of it a year", _COSTS, zero=True)
 
