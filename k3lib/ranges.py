@@ -31,3 +31,8 @@ def of_corners(corners: npt.NDArray[np.float64]) -> Range:
 def point(value: float) -> Range:
     """A number that is known."""
     return Range(value, value, value)
+
+
+def times(one: Range, other: Range) -> Range:
+    """The product of two ranges of what is not negative."""
+    return Range(one.value * other.value, one.low * other.low, one.high * other.high)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from k3lib import units
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
 from k3lib.account.symbols import REGISTRY, declared, latex
@@ -18,12 +19,13 @@ from k3lib.cost import api, unit
 from k3lib.cost.bill import bill
 from k3lib.cost.choice import Choice
 from k3lib.cost.own import Ownership, own
-from k3lib.cost.rent import rental, rental_classes, rentals
+from k3lib.cost.rent import CLASSES, rental, rental_classes, rentals
 from k3lib.errors import InputError, NoPriceError
 from k3lib.evaluate import arrays
-from k3lib.facts.cluster_prices import LINES, cluster_prices, lines_of
+from k3lib.facts.cluster_prices import LINES, OPTIONS, cluster_prices, lines_of
 from k3lib.facts.clusters import cluster_fact, clusters
 from k3lib.facts.paths import DATA
+from k3lib.facts.price_parameters import price_parameters, with_parameters
 from k3lib.facts.prices import in_cny, price, prices, prices_with
 from k3lib.facts.workloads import workload, workloads
 from k3lib.ranges import Range, point
@@ -231,6 +233,7 @@ def test_rents_are_the_published_bills(name: str, rent_class: str, cny_month: fl
 
 
 def test_what_is_let() -> None:
+    assert set(CLASSES) == set(OPTIONS["class"])
     assert rental_classes("h20x32") == ("bare_metal", "market", "cloud_month", "cloud_hour")
     assert rental_classes("atlas950x64") == rental_classes("floor80x64") == rental_classes("gb300x64") == ()
     assert set(rentals("h100x32")) == {"bare_metal", "market", "reserved", "cloud_hour"}
@@ -333,7 +336,7 @@ def test_a_speed_that_cannot_be(speed: Range) -> None:
 def test_equations_use_the_vocabulary() -> None:
     asked = [eq.unit_cny(), eq.blended_cny(), eq.user_cny(), eq.users_served(), eq.energy_per_mtok(), eq.api_cny(),
              eq.api_levelled(), eq.break_even_utilisation(), eq.break_even_mtok(), eq.break_even_hours(),
-             eq.payback_months(), eq.payback_with_interest_months()]  # fmt: skip
+             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny()]  # fmt: skip
     asked += [eq.line_cny(basis, currency) for basis in eq.BASES for currency in ("CNY", "USD", "")]
     assert all(declared(x) and latex(x) for x in asked)
     used = {str(x) for expression in asked for x in expression.free_symbols}
@@ -406,3 +409,58 @@ def monthly(held: Ownership) -> float:
 def test_dollars_become_yuan_at_one_rate() -> None:
     held = own("gb200x64", choice=Choice(cny_per_usd=7, region="abroad"))
     assert held.line("servers").cny.value == in_cny(price("rack72.gb200"), 7)[1]
+
+
+def test_prices_by_the_name_of_a_parameter() -> None:
+    table = with_parameters({"h20_server_price_cny": "1.5e6", "cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5})
+    held = own("h20x32", table)
+    assert held.line("servers").cny == point(6e6)
+    assert held.line("switches").cny.value == 50_000 * 6.9
+    assert held.utilisation == point(0.6) and held.bill.inputs["life.server"].range == point(5)
+    assert table["server8.h20-96"].source_ids == ("own_price",)
+    assert prices()["server8.h20-96"].default == 1_200_000
+    by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, utilisation=0.6, life_years=5))
+    set_ones = own("h20x32", with_parameters({"cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5}))
+    assert by_choice.monthly_cny == set_ones.monthly_cny
+    cheap = with_parameters({"k31_input_cny_per_mtok": 10, "k31_cached_cny_per_mtok": 1, "k31_output_cny_per_mtok": 50})
+    assert api.offer("k31-pro", "moonshot-cn", cheap).output == point(50)
+
+
+@pytest.mark.parametrize("name", list(price_parameters()))
+def test_every_parameter_can_be_set_to_its_default(name: str) -> None:
+    row = price_parameters()[name]
+    ours = prices()[row.item_id]
+    given = units.convert(ours.default, ours.unit, row.unit)
+    assert with_parameters({name: given})[row.item_id].default == pytest.approx(ours.default)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("h20_server_price_cyn", 1.5e6, "is not known. Did you mean 'h20_server_price_cny'?"),
+        ("h20_server_price_cny", -1, "must not be negative"),
+        ("h20_server_price_cny", "nan", "must be a finite number, in CNY/server"),
+        ("h20_server_price_cny", "inf", "must be a finite number"),
+        ("h20_server_price_cny", "much", "must be a finite number"),
+        ("h20_server_price_cny", True, "must be a finite number"),
+        ("h20_server_price_cny", 1200, "Was thousand yuan or yuan meant? It is read in CNY/server."),
+        ("h20_server_price_cny", 1.2e9, "is far from the project's 950,000 to 2,000,000"),
+        ("cny_per_usd", 6700, "is far from the project's"),
+        ("cny_per_usd", 0, "low is 0 CNY/USD. Write a value above 0."),
+        ("utilisation", 40, "is a share, from 0 to 1. Were per cent meant?"),
+        ("capital_cost_per_year", 5, "is a share, from 0 to 1. Were per cent meant?"),
+        ("life_years", 0, "low is 0 years"),
+        ("pue", 0.5, "low 0.5 is below 1"),
+    ],
+)
+def test_a_parameter_that_cannot_be(name: str, value: float | str, words: str) -> None:
+    before = dict(prices())
+    with pytest.raises(InputError) as caught:
+        with_parameters({"pue": 1.3, name: value})
+    assert words in str(caught.value) and name[:8] in str(caught.value), str(caught.value)
+    assert prices() == before
+
+
+def test_no_utilisation_at_all_is_refused() -> None:
+    with pytest.raises(InputError, match="item 'utilisation': low is 0"):
+        own("h20x32", with_parameters({"utilisation": 0}))

@@ -112,6 +112,16 @@ def unit_cny() -> sp.Expr:
     return monthly_cny() / output_mtok()
 
 
+def clusters_needed() -> sp.Expr:
+    """Whole clusters for a month's output, none busier than the utilisation allows. Unit: 1."""
+    return sp.ceiling(m.volume / output_mtok())
+
+
+def volume_unit_cny() -> sp.Expr:
+    """Cost of a million output tokens where a volume is asked for and clusters are bought whole. Unit: CNY/Mtok."""
+    return clusters_needed() * monthly_cny() / m.volume
+
+
 def tokens_per_answer_token() -> sp.Expr:
     """Prompt and answer tokens together, for each answer token of the mix. Unit: 1."""
     return (m.prompt_new + m.prompt_cached + m.answer_tokens) / m.answer_tokens
@@ -193,3 +203,8 @@ def payback_with_interest_months() -> sp.Expr:
     rate = sp.Symbol("rate", positive=True)
     (found,) = sp.solve(sp.Eq(paid * rate, m.saving * (1 - (1 + rate) ** -months)), months)
     return found.subs({paid: investment_cny(), rate: m.capital_rate / YEAR})
+
+
+def elasticity(of: sp.Expr, to: sp.Symbol) -> sp.Expr:
+    """By how many per cent a cost changes when one of its numbers changes by one per cent. Unit: 1."""
+    return sp.diff(of, to) * to / of

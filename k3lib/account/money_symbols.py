@@ -7,7 +7,7 @@ from k3lib.account.symbols import measure, quantity
 _COSTS = "costs"
 item_count = measure("item_count", "n_q", "1", "how many of an item a line of the bill has", _COSTS, zero=True)
 item_price = measure("item_price", "p_q", "CNY", "price of one, in yuan", _COSTS, zero=True)
-item_price_usd = measure("item_price_usd", r"p_{\$}", "USD", "price of one, in dollars", _COSTS, zero=True)
+item_price_usd = measure("item_price_usd", "p_{usd}", "USD", "price of one, in dollars", _COSTS, zero=True)
 cny_per_usd = measure("cny_per_usd", "x", "CNY/USD", "rate of exchange", _COSTS)
 item_share = measure("item_share", r"\phi_q", "1", "a share of what is bought, or of it a year", _COSTS, zero=True)
 
@@ -76,3 +76,4 @@ api_share = measure("api_share", r"\phi_{api}", "1", "what is paid of that price
 api_decline = measure("api_decline", "d_{api}", "1/year", "by how much that price falls in a year", _COSTS, zero=True)
 saving = measure("saving", "C_{save}", "CNY/month", "what owning costs less each month than what it replaces", _COSTS)
 rent = measure("rent", "C_{rent}", "CNY/month", "rent of all cards at all hours of a month", _COSTS)
+volume = measure("volume", "V_{month}", "Mtok/month", "output that is asked for in a month", _COSTS)

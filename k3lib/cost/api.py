@@ -10,12 +10,13 @@ import sympy as sp
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
 from k3lib.cost.bill import item_input, worst
+from k3lib.cost.choice import as_range
 from k3lib.errors import InputError, NoPriceError, near
 from k3lib.evaluate import arrays
-from k3lib.facts.prices import Price, in_cny, price, prices
+from k3lib.facts.prices import Price, price, prices
 from k3lib.facts.tables import Grade
 from k3lib.facts.workloads import Workload
-from k3lib.ranges import Range, of_corners, point
+from k3lib.ranges import Range, of_corners, point, times
 
 PARTS = {"input": m.api_input, "cached": m.api_cached, "output": m.api_output}
 SHARE = "share"  # of a host that asks a part of the maker's list price
@@ -48,23 +49,37 @@ def mix_of(workload: Workload) -> Mix:
 
 @dataclass(frozen=True)
 class Offer:
-    """A host's price of a model in CNY/Mtok. cached is that of input where the host lists none of its own."""
+    """A host's price of a model in CNY/Mtok. cached is that of input where the host lists none of its own.
+
+    parts: the rows of data/prices.csv behind it; share: of the maker's list, where the host asks a part of it.
+    """
 
     model: str
     host: str
     input: Range
     cached: Range
     output: Range
-    cache_listed: bool
+    parts: Mapping[str, Price]
+    share: Price | None
     region: str
     grade: Grade
-    items: tuple[str, ...]
     sources: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """Model and host."""
         return f"{self.model}@{self.host}"
+
+    @property
+    def cache_listed(self) -> bool:
+        """Whether the host lists a price of cached input."""
+        return "cached" in self.parts
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Its items of data/prices.csv."""
+        rows = (*self.parts.values(), *([self.share] if self.share else []))
+        return tuple(row.item_id for row in rows)
 
 
 def _listed(table: Mapping[str, Price]) -> dict[tuple[str, str], dict[str, Price]]:
@@ -79,19 +94,16 @@ def _listed(table: Mapping[str, Price]) -> dict[tuple[str, str], dict[str, Price
     return found
 
 
-def offers(table: Mapping[str, Price] | None = None, cny_per_usd: float | None = None) -> dict[str, Offer]:
+def offers(table: Mapping[str, Price] | None = None, cny_per_usd: float | Range | None = None) -> dict[str, Offer]:
     """Every host's price of every model, by 'MODEL@HOST', in the order of data/prices.csv.
 
     cny_per_usd: yuan to the dollar, if not that of the table.
     """
     table = prices() if table is None else table
-    rate = price(FX, table).default if cny_per_usd is None else cny_per_usd
+    rate = item_input(price(FX, table)).range if cny_per_usd is None else as_range(cny_per_usd)
     listed = _listed(table)
-    found = {}
-    for (model, host), parts in listed.items():
-        offer = _offer(model, host, parts, listed, rate)
-        found[offer.name] = offer
-    return found
+    made = (_offer(model, host, parts, listed, rate) for (model, host), parts in listed.items())
+    return {one.name: one for one in made}
 
 
 def _offer(
@@ -99,7 +111,7 @@ def _offer(
     host: str,
     parts: Mapping[str, Price],
     listed: Mapping[tuple[str, str], Mapping[str, Price]],
-    rate: float,
+    rate: Range,
 ) -> Offer:
     share = parts.get(SHARE)
     priced = dict(listed[model, MAKER] if share else parts)
@@ -107,32 +119,30 @@ def _offer(
     if missing:
         raise InputError(f"item 'api.{model}.{host}.{missing[0]}' is not in data/prices.csv; the host's others are")
     of_list = point(1.0) if share is None else item_input(share).range
-    ranges = {part: _times(_in_cny(priced[part], rate), of_list) for part in PARTS if part in priced}
-    rows = [row for part, row in priced.items() if part in PARTS] + ([share] if share else [])
+    ranges = {part: times(_in_cny(row, rate), of_list) for part, row in priced.items()}
+    rows = [*priced.values(), *([share] if share else [])]
     return Offer(
         model=model,
         host=host,
         input=ranges["input"],
         cached=ranges.get("cached", ranges["input"]),
         output=ranges["output"],
-        cache_listed="cached" in ranges,
+        parts=priced,
+        share=share,
         region=(share or priced["output"]).region,
         grade=worst(row.grade for row in rows),
-        items=tuple(row.item_id for row in rows),
         sources=tuple(dict.fromkeys(s for row in rows for s in row.source_ids)),
     )
 
 
-def _in_cny(row: Price, rate: float) -> Range:
-    low, value, high = in_cny(row, rate)
-    return Range(value, low, high)
+def _in_cny(row: Price, rate: Range) -> Range:
+    own = Range(row.default, row.low, row.high)
+    return times(own, rate) if row.currency == "USD" else own
 
 
-def _times(one: Range, other: Range) -> Range:
-    return Range(one.value * other.value, one.low * other.low, one.high * other.high)
-
-
-def offer(model: str, host: str, table: Mapping[str, Price] | None = None, cny_per_usd: float | None = None) -> Offer:
+def offer(
+    model: str, host: str, table: Mapping[str, Price] | None = None, cny_per_usd: float | Range | None = None
+) -> Offer:
     """A host's price of a model. Raises InputError with the near name."""
     known = offers(table, cny_per_usd)
     name = f"{model}@{host}"
@@ -160,4 +170,4 @@ def api_cost_cny(mix: Mix, asked: Offer, share: Range | None = None) -> Range:
 def api_month_cny(mix: Mix, mtok_month: float, asked: Offer, share: Range | None = None) -> Range:
     """Price of a month at so many million generated tokens. Unit: CNY/month."""
     one = api_cost_cny(mix, asked, share)
-    return _times(one, point(mtok_month))
+    return times(one, point(mtok_month))

@@ -43,6 +43,7 @@ GENERAL = {
 }
 # What makes a cost smaller when it is larger.
 FALLING = ("life.server", "life.facility", "residual.share", "utilisation", "failure.card_time")
+NEVER_ZERO = ("utilisation", "load_factor")
 # In place of no interest at all, where the annuity is nought over nought; it moves no digit that is shown.
 LEAST_RATE = 1e-7
 
@@ -191,6 +192,9 @@ def _inputs(rows: list[ClusterPrice], table: Mapping[str, Price], choice: Choice
         if item_id in found:
             old = found[item_id]
             found[item_id] = Input(given, old.unit, "assumed", old.sources, old.falling)
+    for item_id in NEVER_ZERO:
+        if found[item_id].range.low == 0:
+            raise InputError(f"item '{item_id}': low is 0. Nothing is served then: write a share above 0.")
     for row in rows:
         counted = choice.counts.get(row.line)
         known = row.counted if counted is None else as_range(counted)

@@ -33,7 +33,7 @@ NOT_COUNTED = (
     "delays: months between paying and the first token",
     "the risk that an export rule, a warranty or a maker's support falls away",
     "insurance, land, and income tax",
-    "a second site",
+    "a second site, and that a spare server shortens repairs",
     "what slower or worse answers cost their users",
     "people who would otherwise run the contract with a service",
     "outside China: pay, bandwidth and audits as in China",

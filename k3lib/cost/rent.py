@@ -9,7 +9,7 @@ from k3lib.cost.bill import RENT, bill
 from k3lib.cost.choice import Choice
 from k3lib.cost.own import Ownership, of_bill
 from k3lib.errors import NoPriceError
-from k3lib.facts.cluster_prices import OPTIONS, lines_of
+from k3lib.facts.cluster_prices import lines_of
 from k3lib.facts.prices import Price
 
 CLASSES = {
@@ -58,6 +58,3 @@ def rentals(
             if choice is None or choice.region is None:
                 raise
     return found
-
-
-assert set(CLASSES) == set(OPTIONS["class"])  # noqa: S101 - two lists of one thing

@@ -47,14 +47,19 @@ class UnitCost:
     failure_cny: Range
 
 
-def known_values(held: Ownership, output_tps: Range, mix: Mix) -> dict[sp.Symbol, Array | float]:
-    """Values of the symbols at the cheap ends, the values and the dear ends: arrays of shape (3,).
-
-    Raises InputError for a speed that is not above 0, or whose ends are not on their sides.
-    """
+def check_speed(output_tps: Range) -> None:
+    """Raises InputError for a speed that is not above 0, or whose ends are not on their sides."""
     ends = (output_tps.low, output_tps.value, output_tps.high)
     if not (all(math.isfinite(x) for x in ends) and 0 < ends[0] <= ends[1] <= ends[2]):
         raise InputError(f"output_tps = {ends[1]:g} ({ends[0]:g} to {ends[2]:g}): must be above 0, low first")
+
+
+def known_values(held: Ownership, output_tps: Range, mix: Mix) -> dict[sp.Symbol, Array | float]:
+    """Values of the symbols at the cheap ends, the values and the dear ends: arrays of shape (3,).
+
+    Raises InputError for a speed that cannot be.
+    """
+    check_speed(output_tps)
     known: dict[sp.Symbol, Array | float] = {**totals(held.bill, held.bill.corners()), **mix.values}
     known[m.output_rate] = output_tps.corners(falling=True)
     if mix.requests is not None:
@@ -127,18 +132,25 @@ def break_even_hours(held: Ownership, rental: Ownership) -> Range:
     return of_corners(arrays({"u": eq.break_even_hours()}, known)["u"])
 
 
+def instead_of(
+    held: Ownership, instead: Ownership | Range, known: dict[sp.Symbol, Array]
+) -> tuple[Array, dict[sp.Symbol, Array]]:
+    """What owning replaces, CNY a month, and the totals of owning without what is paid once either way, as porting.
+
+    Dear ends of what is replaced stand beside cheap ends of owning.
+    """
+    if isinstance(instead, Range):
+        return instead.corners(falling=True), known
+    rented = _rented(held, instead)
+    return arrays({"cny": eq.running_cny()}, rented)["cny"], known | {m.once: known[m.once] - rented[m.once]}
+
+
 def pays_back_months(held: Ownership, instead: Ownership | Range, *, interest: bool = False) -> Range:
     """Months until owning has saved its investment; infinite where it never does.
 
     instead: a rental of the cluster, or what a service asks a month, CNY. interest: also on what is not yet paid back.
     """
-    known = totals(held.bill, held.bill.corners())
-    if isinstance(instead, Range):
-        instead_cny = instead.corners(falling=True)
-    else:
-        rented = _rented(held, instead)
-        instead_cny = arrays({"cny": eq.running_cny()}, rented)["cny"]
-        known[m.once] = known[m.once] - rented[m.once]  # porting is paid either way
+    instead_cny, known = instead_of(held, instead, totals(held.bill, held.bill.corners()))
     saving = instead_cny - arrays({"cny": eq.running_cny()}, known)["cny"]
     paid = arrays({"cny": eq.investment_cny()}, known)["cny"]
     least = paid * known[m.capital_rate] / MONTHS_PER_YEAR if interest else np.zeros_like(paid)

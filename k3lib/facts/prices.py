@@ -126,7 +126,7 @@ def _check_own(own: Price) -> None:
     if own.unit != ours.unit:
         raise ValueError(f"unit '{own.unit}' is not '{ours.unit}', in which the project has it. Give it so.")
     for name in ("low", "default", "high"):
-        _check_size(name, getattr(own, name), ours)
+        check_size(name, getattr(own, name), ours)
     for source_id in own.source_ids:
         if source_id not in sources():
             raise ValueError(
@@ -135,7 +135,7 @@ def _check_own(own: Price) -> None:
             )
 
 
-def _check_size(name: str, value: float, ours: Price) -> None:
+def check_size(name: str, value: float, ours: Price) -> None:
     """Raises ValueError for a figure so far from the project's range that another unit was meant; 0 is a price."""
     if value == 0 or ours.low <= value <= ours.high:
         return

@@ -14,6 +14,7 @@ from k3lib.facts import (
     evidence,
     named,
     peers,
+    price_parameters,
     prices,
     timings,
     variants,
@@ -45,6 +46,10 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "calibration/trials.csv": ("a run beside a prediction that did not see it", lambda: constants.trials(TRIALS)),
     "peers.csv": ("an error that is published of another tool", peers.peer_errors),
     "prices.csv": ("what a thing costs, a rate, or a share of a cost", lambda: prices.prices().values()),
+    "price_parameters.csv": (
+        "a parameter that sets a price",
+        lambda: price_parameters.price_parameters().values(),
+    ),
     "cluster_prices.csv": ("a line of a cluster's bill", cluster_prices.cluster_prices),
     "plans.csv": ("a deployment that readers ask about", lambda: named.plans().values()),
     "loads.csv": ("a load by name", lambda: named.loads().values()),
