@@ -23,7 +23,7 @@ Exit code 2 when nothing fits, or nothing keeps to the limits: then the nearest 
 
   k3 search --cluster h20x32 --workload online-chat
   k3 search --cluster 4x8xh20-96 --isl 8000 --osl 1000 --concurrency 64 --slo tpot=100ms
-  k3 search --cluster gb200x64 --workload rag --slo ttft=5s,tpot=50ms --rank tpot --json
+  k3 search --cluster gb200-nvl72-64 --workload rag --slo ttft=5s,tpot=50ms --rank tpot --json
   k3 search --cluster 8x8xh200 --isl 8000 --osl 1000 --front
 """
 SHOWN = 12

@@ -17,7 +17,7 @@ from k3lib.facts.timings import exchange_times
 from k3lib.units import convert
 
 NAMES = ("h20x32", "h20x32-4nic", "h20x32-800g", "h20-141x32", "h100x32", "h100x64", "h200x32", "h200x64", "a3x64",
-         "gb200x64", "gb300x64", "atlas950x64", "floor80x64")  # fmt: skip
+         "gb200-nvl72-64", "gb300-nvl72-64", "atlas950x64", "floor80x64")  # fmt: skip
 
 
 def changed(tmp_path: Path, table: str, old: str, new: str) -> Path:
@@ -49,7 +49,7 @@ def test_clusters_are_what_their_shapes_say() -> None:
 def test_the_network_of_a_card_is_its_share_of_the_node() -> None:
     shares = {name: row.network_gbs for name, row in cl.clusters().items()}
     assert (shares["h20x32"], shares["h20x32-4nic"], shares["h20x32-800g"]) == (50, 25, 100)
-    assert shares["gb200x64"] is shares["atlas950x64"] is None
+    assert shares["gb200-nvl72-64"] is shares["atlas950x64"] is None
     for name in ("h100x64", "h200x32", "a3x64"):
         assert shares[name] == device_fact(cl.cluster(name).device, "network_unidirectional").value
 
@@ -57,14 +57,14 @@ def test_the_network_of_a_card_is_its_share_of_the_node() -> None:
 @pytest.mark.parametrize(
     ("name", "power_kw"),
     [("h20x32", 24), ("h20-141x32", 24), ("h100x64", 82), ("h100x32", 41), ("h200x64", 82), ("a3x64", 93),
-     ("gb200x64", 107), ("gb300x64", 126)],
+     ("gb200-nvl72-64", 107), ("gb300-nvl72-64", 126)],
 )  # fmt: skip
 def test_power_is_as_published(name: str, power_kw: float) -> None:
     assert round(cl.cluster_fact(name, "power").in_unit("kW")) == power_kw
 
 
 def test_power_is_the_share_of_what_was_published() -> None:
-    for name, whole_kw, cards in (("gb200x64", 120, 72), ("gb300x64", 142, 72), ("a3x64", 559, 384)):
+    for name, whole_kw, cards in (("gb200-nvl72-64", 120, 72), ("gb300-nvl72-64", 142, 72), ("a3x64", 559, 384)):
         assert cl.cluster_fact(name, "power").value == pytest.approx(whole_kw * 64 / cards, abs=0.05)
     h20 = cl.cluster_fact("h20x32", "power")
     assert h20.high == pytest.approx(4 * (8 * 0.5 + 10.2 - 8 * 0.7))
@@ -76,7 +76,7 @@ def test_power_is_the_share_of_what_was_published() -> None:
 @pytest.mark.parametrize(
     ("name", "ids", "us"),
     [
-        ("gb200x64", [f"gb200-alltoall-{part}-ep64-t128" for part in ("prepare", "dispatch", "combine")], 86.9),
+        ("gb200-nvl72-64", [f"gb200-alltoall-{part}-ep64-t128" for part in ("prepare", "dispatch", "combine")], 86.9),
         ("h200x64", [f"deepep-ll-h200-sxm-8n-{part}-128" for part in ("dispatch", "combine")], 471.5),
         ("h200x32", [f"deepep-ll-h200-sxm-4n-{part}-128" for part in ("dispatch", "combine")], 406.2),
     ],
@@ -109,13 +109,21 @@ def test_published_facts_of_clusters_stand_as_published() -> None:
         return cl.cluster_fact(name, quantity).value
 
     assert (value("a3x64", "r1_prefill_per_card"), value("a3x64", "r1_decode_per_card")) == (6688, 1943)
-    assert (value("gb200x64", "r1_prefill_per_card"), value("gb200x64", "r1_decode_per_card")) == (26_156, 13_386)
+    assert (value("gb200-nvl72-64", "r1_prefill_per_card"), value("gb200-nvl72-64", "r1_decode_per_card")) == (
+        26_156,
+        13_386,
+    )
     assert (value("h100x64", "r1_prefill_per_card") * 8, value("h100x64", "r1_decode_per_card") * 8) == (57_674, 22_282)
     assert (value("h200x64", "k3_output"), value("h200x64", "k3_total")) == (2019, 10_093)
-    assert value("gb200x64", "pcie_unidirectional") == 900 / 2
+    assert value("gb200-nvl72-64", "pcie_unidirectional") == 900 / 2
     assert cl.cluster_fact("h20x32", "host_memory").in_unit("GB") == 4000
     assert cl.cluster_fact("h20x32", "host_memory").low == 4 * 0.5
-    assert [value(name, "fewest_cards") for name in ("h200x64", "h100x64", "gb200x64", "a3x64")] == [16, 32, 16, 32]
+    assert [value(name, "fewest_cards") for name in ("h200x64", "h100x64", "gb200-nvl72-64", "a3x64")] == [
+        16,
+        32,
+        16,
+        32,
+    ]
 
 
 def test_memory_of_the_new_card_sums_to_what_was_announced() -> None:
@@ -153,12 +161,12 @@ def test_availability_is_as_published() -> None:
     assert [name for name in NAMES if cn[name] == "yes"] == ["a3x64"]
     assert [name for name in NAMES if cn[name] == "announced"] == ["atlas950x64"]
     assert {name for name in NAMES if cn[name] == "licence"} == {n for n in NAMES if n.startswith(("h20", "h200"))}
-    assert {cl.availability()[name, "other"].status for name in ("h100x64", "h200x64", "gb200x64", "gb300x64")} == {
-        "yes"
-    }
+    assert {
+        cl.availability()[name, "other"].status for name in ("h100x64", "h200x64", "gb200-nvl72-64", "gb300-nvl72-64")
+    } == {"yes"}
 
 
-CLUSTER = 'h20x32,"32 H20 of 96 GB, eight network cards a server",4x8xh20-96,servers,8,8,400,kin'
+CLUSTER = 'h20x32,"32 H20 of 96 GB, eight network cards a server",32 H20 96 GB,4x8xh20-96,servers,8,8,400,kin'
 POWER = "h20x32,power,24,16.4,34.4,kW,assumed"
 CHINA = "h20x32,cn,licence,2025-07"
 

@@ -120,7 +120,7 @@ def test_power_of_a_bill_is_what_is_known_of_the_cluster(name: str) -> None:
     prices_of = "articles" if name == "floor80x64" else "market"
     held = own(name, choice=Choice(prices=prices_of, load_factor=1, pue=1))
     assert held.kwh_month is not None
-    bought = 72 / 64 if name in ("gb200x64", "gb300x64") else 1  # a whole rack is bought
+    bought = 72 / 64 if name in ("gb200-nvl72-64", "gb300-nvl72-64") else 1  # a whole rack is bought
     fact = cluster_fact(name, "power")
     low, high = fact.value if fact.low is None else fact.low, fact.value if fact.high is None else fact.high
     assert 0.99 * low * bought <= held.kwh_month.value / 730 <= 1.01 * high * bought
@@ -146,7 +146,7 @@ def test_the_helped_power_of_the_west_is_for_chinese_cards() -> None:
     [
         ("floor80x64", Choice(), "no published price for prices = 'market'"),
         ("h20x32", Choice(region="abroad"), "has no price of servers with their cards for place=abroad"),
-        ("gb300x64", Choice(region="coast"), "has no price of servers"),
+        ("gb300-nvl72-64", Choice(region="coast"), "has no price of servers"),
     ],
 )
 def test_what_nobody_priced_is_said(name: str, choice: Choice, words: str) -> None:
@@ -157,8 +157,8 @@ def test_what_nobody_priced_is_said(name: str, choice: Choice, words: str) -> No
 def test_where_a_cluster_is_bought_by_default() -> None:
     regions = {name: own(name).bill.region for name in PRICED}
     assert {name for name, region in regions.items() if region == "abroad"} == {
-        "h100x32", "h100x64", "gb200x64", "gb300x64"}  # fmt: skip
-    china = own("gb200x64", choice=Choice(region="coast")).line("servers").cny
+        "h100x32", "h100x64", "gb200-nvl72-64", "gb300-nvl72-64"}  # fmt: skip
+    china = own("gb200-nvl72-64", choice=Choice(region="coast")).line("servers").cny
     assert (china.low, china.high) == (20e6, 30e6)
 
 
@@ -214,7 +214,7 @@ def test_a_quote_of_ones_own(tmp_path: Path) -> None:
 def test_at_the_articles_prices() -> None:
     dear = own("h20x32", choice=Choice(prices="articles"))
     assert (dear.line("servers").cny.low, dear.line("servers").cny.high) == (8_000_000, 14_000_000)
-    for name in ("a3x64", "gb200x64", "gb300x64", "atlas950x64", "floor80x64"):
+    for name in ("a3x64", "gb200-nvl72-64", "gb300-nvl72-64", "atlas950x64", "floor80x64"):
         line = own(name, choice=Choice(prices="articles")).line("servers")
         assert line.cny == Range(20e6, 20e6, 20e6) and line.grade == "assumed"
 
@@ -222,7 +222,7 @@ def test_at_the_articles_prices() -> None:
 @pytest.mark.parametrize(
     ("name", "rent_class", "cny_month"),
     [("h20x32", "bare_metal", 4 * 35_000), ("h20x32", "cloud_month", 4 * 174_579), ("a3x64", "reserved", 640_000),
-     ("gb200x64", "cloud_hour", 761.904 * 730 * CNY_PER_USD), ("h200x64", "bare_metal", 8 * 80_000)],
+     ("gb200-nvl72-64", "cloud_hour", 761.904 * 730 * CNY_PER_USD), ("h200x64", "bare_metal", 8 * 80_000)],
 )  # fmt: skip
 def test_rents_are_the_published_bills(name: str, rent_class: str, cny_month: float) -> None:
     held = rental(name, rent_class)
@@ -235,7 +235,7 @@ def test_rents_are_the_published_bills(name: str, rent_class: str, cny_month: fl
 def test_what_is_let() -> None:
     assert set(CLASSES) == set(OPTIONS["class"])
     assert rental_classes("h20x32") == ("bare_metal", "market", "cloud_month", "cloud_hour")
-    assert rental_classes("atlas950x64") == rental_classes("floor80x64") == rental_classes("gb300x64") == ()
+    assert rental_classes("atlas950x64") == rental_classes("floor80x64") == rental_classes("gb300-nvl72-64") == ()
     assert set(rentals("h100x32")) == {"bare_metal", "market", "reserved", "cloud_hour"}
     assert set(rentals("h100x32", choice=Choice(region="coast"))) == {"bare_metal", "reserved"}
     with pytest.raises(NoPriceError, match=r"no published rent of class 'market'. Published: reserved"):
@@ -407,7 +407,7 @@ def monthly(held: Ownership) -> float:
 
 
 def test_dollars_become_yuan_at_one_rate() -> None:
-    held = own("gb200x64", choice=Choice(cny_per_usd=7, region="abroad"))
+    held = own("gb200-nvl72-64", choice=Choice(cny_per_usd=7, region="abroad"))
     assert held.line("servers").cny.value == in_cny(price("rack72.gb200"), 7)[1]
 
 

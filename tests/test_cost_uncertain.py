@@ -29,7 +29,8 @@ from k3lib.facts.workloads import workload
 from k3lib.ranges import Range, point
 
 SPEEDS = {
-    name: Range(v, v / 1.5, v * 1.5) for name, v in (("h20x32", 1500.0), ("a3x64", 2000.0), ("gb200x64", 12_000.0))
+    name: Range(v, v / 1.5, v * 1.5)
+    for name, v in (("h20x32", 1500.0), ("a3x64", 2000.0), ("gb200-nvl72-64", 12_000.0))
 }
 CHAT = mix_of(workload("online-chat"))
 ALL = options(SPEEDS)
@@ -163,7 +164,7 @@ def test_the_tornado() -> None:
     assert bars[0].at_low == pytest.approx(4 * middle) and bars[0].at_high == pytest.approx(middle / 2)
     assert all(bar.words for bar in sensitive.tornado(OWN, CHAT, 100))
     assert {bar.key for bar in sensitive.tornado(API, CHAT)} == {"api.decline"}
-    dollars = BY_NAME["own:gb200x64"]
+    dollars = BY_NAME["own:gb200-nvl72-64"]
     assert "fx.cny_per_usd" in {bar.key for bar in sensitive.tornado(dollars, CHAT, 100)}
 
 

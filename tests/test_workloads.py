@@ -134,7 +134,7 @@ def test_a_bad_workload_is_named(text: str, words: list[str], tmp_path: Path) ->
     ("table", "old", "new", "word"),
     [
         ("workload_labels.csv", "rag,", "rga,", "Did you mean 'rag'"),
-        ("workload_labels.csv", "rag,questions about documents that are looked up\n", "", "'rag' has no label"),
+        ("workload_labels.csv", "rag,retrieval\n", "", "'rag' has no label"),
         ("workloads.csv", "tracelab k3lib_assumed", "tracelib k3lib_assumed", "Did you mean 'tracelab'"),
     ],
 )
