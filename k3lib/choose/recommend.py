@@ -16,7 +16,6 @@ from k3lib.ranges import Range
 from k3lib.units import HOURS_PER_DAY, HOURS_PER_YEAR, MEGA, MONTHS_PER_YEAR, SECONDS_PER_HOUR
 
 DAYS_PER_MONTH = HOURS_PER_YEAR / MONTHS_PER_YEAR / HOURS_PER_DAY
-PER_CENT = 100
 NONE = "none"
 RULES = ("region", "data", "goals", "price", "budget")
 # How far a volume is moved to see what would change: a thousandth to a thousandfold, then to one part in a hundred.
@@ -204,7 +203,7 @@ def _deployments(case: Decision, option: Option, world: World, output: Callable[
         seen = _speed(world.entries[option.name, name], world)
         if seen is not None:
             seconds += share * case.mtok_per_day * MEGA / output(seen)
-    return max(1, math.ceil(seconds / (HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / PER_CENT) - 1e-9))
+    return max(1, math.ceil(seconds / (HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation) - 1e-9))
 
 
 def _times(one: Range, factor: float) -> Range:

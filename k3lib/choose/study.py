@@ -87,7 +87,8 @@ def energy_of(cluster: NamedCluster, seen: Seen) -> Range | None:
 def entry(cluster: NamedCluster, workload: Workload, model: Model, engine: str = "vllm") -> Entry:
     """One workload on one cluster; from the disk where nothing that it comes from has changed."""
     what = [str(one) for one in model.arrays]
-    name = kept.digest(_files(), cluster.model_dump(mode="json"), _plain(workload), model.name, what, engine)
+    where = cluster.model_dump(mode="json", exclude={"label", "short", "note", "evidence"})
+    name = kept.digest(_files(), where, _plain(workload), model.name, what, engine)
     found = _read(kept.find(name))
     if found is None:
         found = _entry(cluster, workload, model, engine)

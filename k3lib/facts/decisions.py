@@ -53,8 +53,8 @@ Mix = Annotated[str, BeforeValidator(_sound_mix)]
 class Decision(Sourced):
     """A situation. data_stays: whether texts must stay in the house. mix: shares of the output by workload, per cent.
 
-    mtok_per_day: million tokens of output on a day. utilisation: share of the time, in per cent, that the traffic keeps
-    a deployment of the right size busy. budget_cny: what may be invested at once.
+    mtok_per_day: million tokens of output on a day. utilisation: share of the time, from 0 to 1, that the traffic
+    keeps a deployment of the right size busy. budget_cny: what may be invested at once.
     """
 
     case_id: Identifier
@@ -63,7 +63,7 @@ class Decision(Sourced):
     data_stays: Literal["yes", "no"]
     mix: Mix
     mtok_per_day: Positive
-    utilisation: Annotated[float, Field(gt=0, le=ALL)]
+    utilisation: Annotated[float, Field(gt=0, le=1)]
     budget_cny: NonNegative
     grade: Grade
     note: str = ""

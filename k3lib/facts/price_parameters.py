@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +12,12 @@ from pydantic import ValidationError
 
 from k3lib.errors import InputError, near
 from k3lib.facts.paths import DATA, shown
-from k3lib.facts.prices import OWN, Price, check_size, prices
+from k3lib.facts.prices import OWN, Price, check_size, prices, prices_with
 from k3lib.facts.tables import Identifier, Row, Text, UnitName, load_rows, problem
 from k3lib.units import UNITS, convert
+
+# Where a build says that the reader's file of prices is; its name alone goes into the book.
+PRICES_FILE = "K3_PRICES"
 
 
 class PriceParameter(Row):
@@ -40,6 +44,29 @@ def price_parameters(data: Path = DATA) -> dict[str, PriceParameter]:
         if UNITS[row.unit].dimension != UNITS[item.unit].dimension:
             raise InputError(f"{shown(path)} ({row.parameter}): unit '{row.unit}' does not convert into {item.unit}")
     return {row.parameter: row for row in rows}
+
+
+def parsed(text: str, where: str = "prices") -> dict[str, str]:
+    """Parameters of prices from `h20_server_price_cny:1.5e6;cny_per_usd:6.9`. Raises InputError for another form."""
+    found: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, colon, value = part.partition(":")
+        if not colon:
+            raise InputError(f"{where}: '{part}' is not NAME:VALUE, as cny_per_usd:6.9")
+        if name in found:
+            raise InputError(f"{where}: parameter '{name}' stands twice")
+        found[name] = value
+    return found
+
+
+def current(given: str = "", price_file: str = "") -> dict[str, Price]:
+    """The prices of a scenario: the project's, those of a reader's file in their place, and single ones on top.
+
+    given: as `parsed` reads it. price_file: a path, or only its name where the environment says in K3_PRICES where the
+    file is. Raises InputError as `prices_with` and `with_parameters` do.
+    """
+    path = (os.environ.get(PRICES_FILE) or price_file) if price_file else ""
+    return with_parameters(parsed(given), prices_with(Path(path)) if path else None, where="prices")
 
 
 def with_parameters(

@@ -14,6 +14,7 @@ from k3lib.facts.catalog import checkpoints, devices, model_names
 from k3lib.facts.clusters import clusters
 from k3lib.facts.decisions import Mix
 from k3lib.facts.paths import SCENARIOS, shown
+from k3lib.facts.price_parameters import current, parsed, price_parameters, with_parameters
 from k3lib.facts.tables import problem, read_text
 
 # Ways to store quantised weights that the account knows.
@@ -44,8 +45,10 @@ class Scenario(BaseModel):
     ]
     mix: Annotated[Mix, Field(description="shares of the output by workload in per cent, as online-chat:70;rag:30")]
     mtok_per_day: Annotated[float, Field(gt=0, le=1e9, description="million tokens of output on a day")]
-    utilisation: Annotated[float, Field(gt=0, le=100, description="share of the time that it is busy, in per cent")]
+    utilisation: Annotated[float, Field(gt=0, le=1, description="share of the time that it is busy, from 0 to 1")]
     budget_cny: Annotated[float, Field(ge=0, le=1e13, description="what may be invested at once, in yuan")]
+    prices: Annotated[str, Field(description="prices that differ, as h20_server_price_cny:1.5e6;cny_per_usd:6.9")]
+    price_file: Annotated[str, Field(description="a file of prices in place of the project's, as data/prices.csv")]
     reference_models: Annotated[
         str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
     ]
@@ -57,6 +60,15 @@ class Scenario(BaseModel):
         if name not in known:
             raise ValueError(f"device '{name}' is not in data/hardware.csv. {near(name, known)}")
         return name
+
+    @field_validator("prices")
+    @classmethod
+    def _known_prices(cls, text: str) -> str:
+        try:
+            current(text)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return text
 
     @field_validator("weights")
     @classmethod
@@ -99,7 +111,7 @@ def model_list(names: str) -> list[str]:
 
 def parameter_names() -> list[str]:
     """Every parameter a scenario or `-p` may set."""
-    return list(Scenario.model_fields)
+    return [*Scenario.model_fields, *price_parameters()]
 
 
 BASE = "base"
@@ -107,10 +119,21 @@ BASE = "base"
 
 def _check_names(where: str, values: Mapping[Any, Any]) -> None:
     for name, value in values.items():
-        if name not in Scenario.model_fields:
-            raise InputError(f"{where}: parameter '{name}' is not known. {near(str(name), Scenario.model_fields)}")
+        if name not in parameter_names():
+            raise InputError(f"{where}: parameter '{name}' is not known. {near(str(name), parameter_names())}")
         if isinstance(value, bool):
             raise InputError(f"{where}: {name} = {value}: must not be true or false")
+
+
+def _with_prices(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of prices moved into the one text that holds them all; a later one takes the place of an earlier."""
+    plain = {name: value for name, value in values.items() if name in Scenario.model_fields}
+    own = {name: value for name, value in values.items() if name not in plain}
+    if not own:
+        return plain
+    with_parameters(own, where=where)
+    before = parsed(str(plain.get("prices", "")))
+    return plain | {"prices": ";".join(f"{name}:{value}" for name, value in {**before, **own}.items())}
 
 
 def _validated(where: str, values: Mapping[str, Any]) -> Scenario:
@@ -159,7 +182,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"{where}: must hold lines of 'parameter: value', holds a {type(values).__name__}")
     _check_names(where, values)
-    return values
+    return _with_prices(where, values)
 
 
 def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None = None, where: str = "-p") -> Scenario:
@@ -177,7 +200,7 @@ def load_scenario(name_or_file: str = BASE, overrides: Mapping[str, Any] | None 
         _validated(shown(path), values)
     if overrides:
         _check_names(where, overrides)
-        values |= overrides
+        values = _with_prices(where, {**values, **overrides})
     return _validated(where if overrides else shown(scenario_path(name_or_file)), values)
 
 

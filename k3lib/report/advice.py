@@ -10,7 +10,6 @@ import numpy as np
 from k3lib.choose.recommend import (
     DAYS_PER_MONTH,
     NONE,
-    PER_CENT,
     Advice,
     Flip,
     Option,
@@ -159,7 +158,7 @@ def case_words(case: Decision, workloads: Mapping[str, Workload]) -> str:
     mix = ", ".join(f"{share:.0%} {workloads[name].label}" for name, share in case.shares.items())
     volume = number(case.mtok_per_day, ",.0f" if case.mtok_per_day >= FINE else ",.1f")
     return (f"{REGIONS[case.region]}, {stays}, {volume} million tokens of output a day, {mix}, busy "
-            f"{case.utilisation:.0f} % of the time, {million(case.budget_cny)} million yuan to invest")  # fmt: skip
+            f"{case.utilisation:.0%} of the time, {million(case.budget_cny)} million yuan to invest")  # fmt: skip
 
 
 def sources(advice: Advice, world: World) -> list[str]:
@@ -208,6 +207,6 @@ def by_hand(case: Decision, world: World, plan: NamedCluster) -> str:
     seconds = sum(
         share * MEGA / one.output_tps.value for share, one in zip(case.shares.values(), best, strict=True) if one
     )
-    most = HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / PER_CENT / seconds
+    most = HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / seconds
     return (f"{asked} They would pay from {volume:,.0f} million tokens a day; within the goals they give at most "
             f"{number(most, ',.0f' if most >= FINE else ',.1f')}.")  # fmt: skip
