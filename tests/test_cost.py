@@ -337,7 +337,8 @@ def test_a_speed_that_cannot_be(speed: Range) -> None:
 def test_equations_use_the_vocabulary() -> None:
     asked = [eq.unit_cny(), eq.blended_cny(), eq.user_cny(), eq.users_served(), eq.energy_per_mtok(), eq.api_cny(),
              eq.api_levelled(), eq.break_even_utilisation(), eq.break_even_mtok(), eq.break_even_hours(),
-             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny()]  # fmt: skip
+             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny(), eq.unit_of_month(),
+             eq.break_even_of_month()]  # fmt: skip
     asked += [eq.line_cny(basis, currency) for basis in eq.BASES for currency in ("CNY", "USD", "")]
     assert all(declared(x) and latex(x) for x in asked)
     used = {str(x) for expression in asked for x in expression.free_symbols}
