@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from k3lib.account import money_symbols as m
@@ -18,7 +19,7 @@ from k3lib.cost.options import Option, cluster_option, service_option
 from k3lib.cost.own import Ownership, own
 from k3lib.cost.rent import rentals
 from k3lib.cost.unit import UnitCost, unit_cost
-from k3lib.errors import NoPriceError
+from k3lib.errors import InputError, NoPriceError
 from k3lib.facts.clusters import NamedCluster, Region
 from k3lib.facts.prices import Price, price
 from k3lib.ranges import Range
@@ -81,6 +82,29 @@ class Costs:
     def there(self, row: NamedCluster) -> bool:
         """Whether a cluster may be had in the region, be it under a licence or announced."""
         return status(row)[row.cluster_id, self.region].status != "no"
+
+    @cached_property
+    def pair(self) -> tuple[NamedCluster, NamedCluster]:
+        """The plan and the superpod; where one has no price or serves nothing, another that has and does.
+
+        Raises InputError where there are not two.
+        """
+        able = [row for row in self.scene.clusters if row.cluster_id in self.owned and self._serves(row)]
+        wanted = (self.scene.plan, self.scene.superpod)
+        spare = [row for row in able if row not in wanted]
+        found = [row if row in able else spare.pop(0) if spare else None for row in wanted]
+        if found[0] is None or found[1] is None:
+            raise InputError("not two clusters with a published price serve a workload. Choose more cards.")
+        return found[0], found[1]
+
+    def _serves(self, row: NamedCluster) -> bool:
+        return any(self.full(row.cluster_id, name) for name in self.scene.workloads)
+
+    def first(self, row: NamedCluster) -> str:
+        """The workload of which a cluster gives most output."""
+        outputs = {name: full.seen.output_tps.value for name in self.scene.workloads
+                   if (full := self.full(row.cluster_id, name))}  # fmt: skip
+        return max(outputs, key=lambda name: outputs[name])
 
     def full(self, cluster_id: str, workload_id: str) -> Full | None:
         """What a cluster of the scenario gives on a workload under full load."""
