@@ -418,7 +418,8 @@ def test_prices_by_the_name_of_a_parameter() -> None:
     held = own("h20x32", table)
     assert held.line("servers").cny == point(6e6)
     assert held.line("switches").cny.value == 50_000 * 6.9
-    assert held.bill.inputs["residual.share"].range == point(0.2) and held.bill.inputs["life.server"].range == point(5)
+    assert held.bill.inputs["residual.share"].range == point(0.2)
+    assert held.bill.inputs["life.server"].range == point(5)
     assert table["server8.h20-96"].source_ids == ("own_price",)
     assert prices()["server8.h20-96"].default == 1_200_000
     by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, residual=0.2, life_years=5))
