@@ -213,7 +213,7 @@ def by_hand(case: Decision, world: World, plan: NamedCluster) -> str:
 
 
 def worth_drawing(curves: Mapping[str, Array], allowed: Collection[str], always: Iterable[str]) -> list[str]:
-    """Of costs by volume those that are cheapest somewhere, of all and of the allowed ones, and what is always drawn."""
+    """Of costs by volume those that are cheapest somewhere, of all and of the allowed, and what is always drawn."""
     picked = [name for name in always if name in curves]
     for names in ([*curves], [name for name in curves if name in allowed]):
         if names:
