@@ -19,8 +19,9 @@ from k3lib.report.trail import anchor, source_anchor
 
 PAGES = [
     "index", "nb/how-large-is-k3", "nb/does-the-account-close", "nb/what-a-token-costs", "nb/what-one-card-holds",
-    "nb/which-layouts-are-legal", "nb/against-the-logs", "nb/what-has-been-measured", "nb/where-a-steps-time-goes",
-    "nb/how-good-are-the-predictions", "nb/k3-on-32-h20-predicted", "notation", "sources", "numbers", "bibliography",
+    "nb/which-layouts-are-legal", "nb/against-the-logs", "nb/the-alternatives", "nb/what-has-been-measured",
+    "nb/where-a-steps-time-goes", "nb/how-good-are-the-predictions", "nb/k3-on-32-h20-predicted", "notation",
+    "sources", "numbers", "bibliography",
 ]  # fmt: skip
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),

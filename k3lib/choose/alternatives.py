@@ -14,7 +14,7 @@ from k3lib.deploy.inverse import SIZES, illegal_reason
 from k3lib.deploy.load import Load
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.speed import Question, question
-from k3lib.engines.layout import Cluster, Layout
+from k3lib.engines.layout import Cluster, Layout, parse_layout
 from k3lib.errors import InputError
 from k3lib.facts import variants as facts
 from k3lib.models.model import Model
@@ -170,7 +170,25 @@ def bits_need(place: Place, bits: float, label: str) -> Need:
     fit = var.fewest_by_bytes("mxfp4", size, place.device, place.settings, place.engine, MOST_SERVERS,
                               place.per_server)  # fmt: skip
     found = _need(f"bits-{bits:g}", label, place, place.device, fit, "none", [None, None])
-    return replace(found, verdict=f"{found.verdict}; no such file")
+    return replace(found, verdict="no such file")
+
+
+def plan_need(place: Place, layout: str) -> Need:
+    """The plan itself: the released files on its cards in its layout."""
+    settings = replace(place.settings, max_model_len=place.isl + place.osl)
+    found: list[tuple[Question, Speed] | None] = [None, None]
+    try:
+        plan = make_plan(place.model, place.cluster, parse_layout(layout), place.engine, settings)
+        asked = [question(plan, Load(place.isl, place.osl, n)) for n in place.clients]
+        found = [(one, speed(one)) for one in asked]
+        words = "the plan"
+    except InputError:
+        words = "has no speed or does not fit"
+    one, many = (at[1].output_tps if at else None for at in found)
+    last = found[-1]
+    return Need("plan", f"The plan, {layout}", place.device, place.cluster.cards, False, "released",
+                known_by(last[0]) if last else NOT_KNOWN, one, many, words,
+                asked=last[0] if last else None)  # fmt: skip
 
 
 def device_need(place: Place, device: str, label: str) -> Need:
@@ -180,7 +198,7 @@ def device_need(place: Place, device: str, label: str) -> Need:
     if fit.in_servers:
         found = [served(place, place.model, servers(place, fit.in_servers, device), n) for n in place.clients]
     made = _need(f"on-{device}", label, place, device, fit, "released", found)
-    return replace(made, saved=0, verdict="fits" if made.cards else made.verdict)
+    return replace(made, saved=0, verdict=f"fits {made.cards} cards" if made.cards else "does not fit")
 
 
 def _need(key: str, label: str, place: Place, device: str, fit: var.Fit, level: Level,
@@ -191,23 +209,21 @@ def _need(key: str, label: str, place: Place, device: str, fit: var.Fit, level: 
     last = found[-1]
     return Need(
         key, label, device, fit.in_servers, fit.lower_bound, level, known_by(last[0]) if last else NOT_KNOWN, one, many,
-        verdict(fit.in_servers, fit.most, place.cluster.cards, saved, level), saved,
+        verdict(fit.in_servers, place.cluster.cards, saved, level), saved,
         str(last[0].setup.layout) if last else fit.layout, last[0] if last else None,
     )  # fmt: skip
 
 
-def verdict(cards: int | None, most: int, have: int, saved: int, level: Level) -> str:
-    """One phrase. cards: needed, of `most` that were tried; have: of the plan; saved: against the released files.
+def verdict(cards: int | None, have: int, saved: int, level: Level) -> str:
+    """One phrase. cards: needed, None for more than were tried; have: of the plan; saved: against the released files.
 
     What the plan's cards do not hold is out. What saves nothing is told so. What saves cards is only as good as what
-    is known of its answers.
+    is known of its answers: a task of K3 is evidence, a proxy or another model is not, and nothing is nothing.
     """
-    if cards is None:
-        return f"does not fit {most} cards"
-    if cards > have:
-        return f"does not fit the {have} cards"
+    if cards is None or cards > have:
+        return "does not fit"
     if not saved:
-        return "fits" if level == "released" else "fits, saves no card"
-    known = {"released": "", "task": "; a task was measured", "kin": "; measured on other models only",
-             "proxy": "; no task was measured", "none": "; nothing was measured"}[level]  # fmt: skip
+        fewer = f"fits, {have - cards} cards fewer" if cards < have else "fits"
+        return fewer if level == "released" else "fits, saves no card"
+    known = {"kin": ", unproven", "proxy": ", unproven", "none": ", no evidence"}.get(level, "")
     return f"saves {saved} cards{known}"

@@ -73,8 +73,8 @@ def in_memory_verdict(found: InMemory, least_clients: int) -> str:
         return "needs no main memory"
     if best.clients_high < least_clients:
         return "offline only"
-    held = f"{best.clients_low} to {best.clients_high} clients in time"
-    return held if best.clients_low >= least_clients else f"open: {held}"
+    held = f"{best.clients_low} to {best.clients_high} in time"
+    return held if best.clients_low >= least_clients else f"open, {held}"
 
 
 def in_memory_need(place: ch.Place, found: InMemory, least_clients: int) -> ch.Need:
@@ -83,7 +83,8 @@ def in_memory_need(place: ch.Place, found: InMemory, least_clients: int) -> ch.N
     if not found.reason and found.points[found.best][0].host_needed:
         at = {p.clients: p.output_tps for p in found.points[found.best] if p.fits_host}
         outputs = [Range(x.value, x.low, x.high) if (x := at.get(n)) else None for n in place.clients]
-    label = f"{facts.variant(found.form).label}; {found.cluster.nodes} x {found.host_gib:,.0f} GiB of main memory"
+    form = "" if found.form == "mxfp4" else f"{found.form.upper()}, "
+    label = f"Main memory, {form}{found.cluster.nodes}\u00a0\u00d7\u00a0{found.host_gib:,.0f}\u00a0GiB"
     return ch.Need(
         f"memory-{found.form}-{found.cluster.nodes}x{found.host_gib:.0f}", label, place.device, found.cluster.cards,
         False, ch.answers(found.form).level, ch.BY_HOST if any(outputs) else ch.NOT_KNOWN, outputs[0], outputs[1],
@@ -126,7 +127,7 @@ def _apart(place: ch.Place, load: Load, reader: Cluster, writer: Cluster) -> alt
 def halves_need(place: ch.Place) -> ch.Need:
     """Twice the fewest cards of the plan's device, one half for prompts, in a line."""
     base = ch.released_cards(place)
-    label, cards = "Prompts and generation apart", 2 * base if base else None
+    label, cards = "Prompts apart", 2 * base if base else None
     outputs: list[Range | None] = [None, None]
     if base:
         own = ch.servers(place, base)
@@ -134,8 +135,8 @@ def halves_need(place: ch.Place) -> ch.Need:
     asked = ch.served(place, place.model, own, place.clients[1]) if base else None
     return ch.Need(
         "apart", label, place.device, cards, False, "released", ch.known_by(asked[0]) if asked else ch.NOT_KNOWN,
-        outputs[0], outputs[1], ch.verdict(cards, ch.MOST_SERVERS * place.per_server, place.cluster.cards, 0,
-                                           "released"), asked=asked[0] if asked else None,
+        outputs[0], outputs[1], ch.verdict(cards, place.cluster.cards, 0, "released"),
+        asked=asked[0] if asked else None,
     )  # fmt: skip
 
 
@@ -187,3 +188,30 @@ def pilot_verdict(found: Pilot) -> str:
     if found.layers == found.of_layers:
         return "holds the whole model"
     return f"holds {found.layers} of {found.of_layers} layers" if found.layers else "does not fit"
+
+
+def draft_need(place: ch.Place, layout: Layout | None, draft_tokens: int, acceptance: float, plan: ch.Need) -> ch.Need:
+    """A draft model on the plan's cards in a line. plan: without one, in its own layout."""
+    found = [drafted(place, layout, draft_tokens, acceptance, n) if layout else None for n in place.clients]
+    one, many = (at.output_drafted_tps if at else None for at in found)
+    label = f"A draft model, {layout}" if layout else "A draft model"
+    return ch.Need(
+        "draft", label, place.device, place.cluster.cards, False, "released", plan.speed if many else ch.NOT_KNOWN,
+        one, many, draft_verdict((one, many), (plan.one, plan.many)), layout=str(layout or ""), asked=plan.asked,
+    )  # fmt: skip
+
+
+def pilot_need(place: ch.Place, found: Pilot) -> ch.Need:
+    """A part of the model on one server, in a line: its answers are worth nothing unless it holds all."""
+    level: ch.Level = "released" if found.layers == found.of_layers else "none"
+    return ch.Need(
+        "pilot", "Pilot on one server", place.device, place.per_server, False, level, ch.NOT_KNOWN, None,
+        None, pilot_verdict(found), layout=found.layout,
+    )  # fmt: skip
+
+
+def hosted_need(place: ch.Place) -> ch.Need:
+    """Staying on the API, in a line."""
+    return ch.Need(
+        "api", "Staying on the API", place.device, None, False, "released", ch.NOT_KNOWN, None, None, "needs no cards"
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import sympy as sp
+
+from k3lib.account import offload as eq
+from k3lib.account import symbols as s
+from k3lib.account.passes import expert_tokens
 from k3lib.choose import alternatives as ch
 from k3lib.choose import hosted
 from k3lib.deploy import variants as var
@@ -13,9 +17,10 @@ from k3lib.facts import variants as facts
 from k3lib.models.model import Model
 from k3lib.report import speeds as sd
 from k3lib.report.show import COLOURS
+from k3lib.report.terms import displayed
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
-from k3lib.units import convert, number
+from k3lib.units import GIGA, convert, number
 
 RULES = {"vllm": "vllm_033", "sglang": "sglang_0523"}
 LEVEL_COLOURS: dict[ch.Level, str] = {
@@ -40,8 +45,11 @@ HOSTS = {
 }
 MODELS = {"k3": "K3", "k31-pro": "K3.1 Pro", "k31-pro-highspeed": "K3.1 Pro, fast"}
 DEVICES = {"h20-96": "H20", "h20-141": "H20-3e", "l20": "L20", "a3-910c": "910C"}
-NO_BREAK = "\u00a0"
+# Before speeds that rest on less than a measured kernel.
+MARKS = {ch.BY_LIMITS: "*\u00a0", ch.BY_HOST: "**\u00a0"}
+NO_BREAK, NO_BREAK_HYPHEN = "\u00a0", "\u2011"
 DASH = "\u2013"
+AT_LEAST = "\u2265\u00a0"
 
 
 class Spread(Protocol):
@@ -71,12 +79,12 @@ def told(key: str, words: str, sources: Iterable[str]) -> Result:
     return record(key, words, unit="", grade="derived", sources=tuple(dict.fromkeys(sources)))
 
 
-def ranged_cell(result: Result, unit: str, spec: str) -> Html:
-    """A number for a table with its range below."""
+def ranged_cell(result: Result, unit: str, spec: str, mark: str = "") -> Html:
+    """A number for a table, with a mark before it, and its range below."""
     if result.low is None or result.high is None or result.low == result.high:
-        return cell(result, unit, spec)
+        return Html(f"{mark}{cell(result, unit, spec)}")
     low, high = (number(convert(end, result.unit, unit), spec) for end in (result.low, result.high))
-    return Html(f"{cell(result, unit, spec)}<br><small>{low}{DASH}{high}</small>")
+    return Html(f"{mark}{cell(result, unit, spec)}<br><small>{low}{DASH}{high}</small>")
 
 
 def device_label(device: str) -> str:
@@ -84,11 +92,14 @@ def device_label(device: str) -> str:
     return DEVICES.get(device, device.upper())
 
 
-def cards_label(cards: int | None, device: str, bound: bool = False) -> str:
-    """So many cards of a device in words, from so many on where it is a lower bound."""
-    if cards is None:
-        return DASH
-    return f"{'from ' if bound else ''}{cards} {device_label(device)}".replace(" ", NO_BREAK)
+def cards_label(cards: int | None, bound: bool = False) -> str:
+    """A number of cards for a table, marked where it is a lower bound."""
+    return DASH if cards is None else f"{AT_LEAST if bound else ''}{cards}"
+
+
+def kept_together(words: str) -> str:
+    """Words that a table does not break over lines."""
+    return words.replace(" ", NO_BREAK).replace("-", NO_BREAK_HYPHEN)
 
 
 def need_sources(need: ch.Need, model: Model, engine: str) -> list[str]:
@@ -103,17 +114,17 @@ def need_row(need: ch.Need, model: Model, engine: str, clients: Sequence[int]) -
     cards: str = DASH
     if need.cards is not None:
         r = plain(f"{key}.cards", need.cards, "cards", sources)
-        before = "from" + NO_BREAK if need.bound else ""
-        cards = Html(f"{before}{cell(r, 'cards', 'd')}{NO_BREAK}{html.escape(device_label(need.device))}")
+        cards = Html(f"{AT_LEAST if need.bound else ''}{cell(r, 'cards', 'd')}")
     speeds = []
     for count, at in zip(clients, (need.one, need.many), strict=True):
         if at is None:
             speeds.append(DASH)
             continue
         behind = sd.main_sources(need.asked) if need.asked else sources
-        speeds.append(ranged_cell(ranged(f"{key}.c{count}.output_tps", at, "tok/s", behind), "tok/s", ",.0f"))
+        r = ranged(f"{key}.c{count}.output_tps", at, "tok/s", behind)
+        speeds.append(ranged_cell(r, "tok/s", ",.0f", MARKS.get(need.speed, "")))
     told(f"{key}.verdict", need.verdict, sources)
-    return [need.label, need.verdict, ch.LEVEL_WORDS[need.answers], need.speed, cards, *speeds]
+    return [need.label, need.verdict, ch.LEVEL_WORDS[need.answers], cards, *speeds]
 
 
 def size_cells(name: str) -> list[str]:
@@ -131,36 +142,48 @@ def size_cells(name: str) -> list[str]:
                   inputs=[held])  # fmt: skip
     saved = record(f"{key}.saved", whole.bytes - size.bytes, unit="B", grade="derived", low=whole.bytes - high,
                    high=whole.bytes - low, inputs=[held])  # fmt: skip
-    return [cell(held, "GB", ",.0f"), cell(bits, "bit/weight", ".2f"), cell(saved, "GB", ",.0f")]
+    spec = ",.0f" if abs(whole.bytes - size.bytes) > GIGA else ",.1f"  # not a zero with a sign
+    return [cell(held, "GB", ",.0f"), cell(bits, "bit/weight", ".2f"), cell(saved, "GB", spec)]
 
 
-def size_known(name: str) -> str:
-    """Where a size comes from."""
+def size_label(name: str) -> str:
+    """A variant and, unless its size was published, how that is known."""
     row = facts.variant(name)
     if row.published_bytes is None:
-        return "computed"
-    return "estimate" if row.grade == "assumed" else "published"
+        return f"{row.label} (computed)"
+    return f"{row.label} (estimate)" if row.grade == "assumed" else row.label
 
 
-SHORT = {"router saliency kept (proxy)": "saliency kept", "top-1 agreement": "same next token"}
+SHORT = {"router saliency kept (proxy)": "weight of the router kept", "top-1 agreement": "same next token"}
 
 
-def answers_cell(name: str) -> Html:
-    """Record what was measured of a variant's answers under `alternatives.answers.<name>`, and give its cell."""
-    parts = []
+def measured_rows(name: str) -> list[list[str]]:
+    """Record what was measured of a variant's answers under `alternatives.answers.<name>`; a line each."""
+    lines = []
     for i, row in enumerate(ch.answers(name).rows):
-        exact_unit = row.unit if row.unit == "%" else "1"
-        r = record(f"alternatives.answers.{name}.n{i}", row.score, unit=exact_unit, grade=row.grade, low=row.score,
-                   high=row.score, sources=row.source_ids)  # fmt: skip
-        words = f"{html.escape(SHORT.get(row.benchmark, row.benchmark))} {cell(r, '%', '.1f')}{NO_BREAK}%"
-        if row.baseline is not None and row.nature == "task":
-            base = record(f"alternatives.answers.{name}.n{i}.whole", row.baseline, unit=exact_unit, grade=row.grade,
-                          low=row.baseline, high=row.baseline, sources=row.source_ids)  # fmt: skip
-            words += f" of {cell(base, '%', '.1f')}{NO_BREAK}%"
-        if row.grade == "assumed":
-            words += " (claimed)"
-        parts.append(words)
-    return Html(", ".join(parts) or ch.LEVEL_WORDS[ch.answers(name).level])
+        key, unit = f"alternatives.answers.{name}.n{i}", "%" if row.unit == "%" else "1"
+        cells = []
+        for part, value in (("", row.score), (".whole", row.baseline)):
+            if value is None:
+                cells.append(DASH)
+                continue
+            r = record(key + part, value, unit=unit, grade=row.grade, low=value, high=value, sources=row.source_ids)
+            cells.append(cell(r, "%", ".1f"))
+        lines.append([facts.variant(name).label, SHORT.get(row.benchmark, row.benchmark), row.nature,
+                      "claimed" if row.grade == "assumed" else row.grade, *cells])  # fmt: skip
+    return lines
+
+
+def memory_equations() -> None:
+    """Show hits, misses, and the time of a pass's missing experts; the misses are M, the tokens of a pass T."""
+    missed, hits = sp.Symbol("M"), sp.Symbol("h")
+    integral = max(eq.missed_experts().args, key=lambda part: len(part.args))
+    tokens = sp.Symbol("T")
+    short = {integral: missed / s.experts, eq.hit_rate(): hits, 1 - eq.hit_rate(): 1 - hits}
+    displayed("h", eq.hit_rate())
+    displayed("M", eq.missed_integral().subs(expert_tokens(), tokens))
+    displayed("t_{copied}", eq.copied_us().xreplace(short))
+    displayed("t_{computed}", eq.computed_us().xreplace(short).subs(expert_tokens(), tokens))
 
 
 def kept_of(row: facts.Quality) -> float:

@@ -57,6 +57,7 @@ def _paragraph(*children: nodes.Node | str) -> nodes.paragraph:
 
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
+    "alternatives": "Alternatives",
     "article": "The two articles' readings",
     "calibration": "How good the predictions are",
     "card": "One card",
