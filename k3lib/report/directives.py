@@ -58,6 +58,7 @@ def paragraph(*children: nodes.Node | str) -> nodes.paragraph:
 
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
+    "alternatives": "Alternatives",
     "article": "The two articles' readings",
     "compare": "Workloads on clusters",
     "calibration": "How good the predictions are",
