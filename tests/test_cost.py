@@ -414,15 +414,18 @@ def test_dollars_become_yuan_at_one_rate() -> None:
 
 
 def test_prices_by_the_name_of_a_parameter() -> None:
-    table = with_parameters({"h20_server_price_cny": "1.5e6", "cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5})
+    table = with_parameters(
+        {"h20_server_price_cny": "1.5e6", "cny_per_usd": 6.9, "residual_share": 0.2, "life_years": 5}
+    )
     held = own("h20x32", table)
     assert held.line("servers").cny == point(6e6)
     assert held.line("switches").cny.value == 50_000 * 6.9
-    assert held.utilisation == point(0.6) and held.bill.inputs["life.server"].range == point(5)
+    assert held.bill.inputs["residual.share"].range == point(0.2)
+    assert held.bill.inputs["life.server"].range == point(5)
     assert table["server8.h20-96"].source_ids == ("own_price",)
     assert prices()["server8.h20-96"].default == 1_200_000
-    by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, utilisation=0.6, life_years=5))
-    set_ones = own("h20x32", with_parameters({"cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5}))
+    by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, residual=0.2, life_years=5))
+    set_ones = own("h20x32", with_parameters({"cny_per_usd": 6.9, "residual_share": 0.2, "life_years": 5}))
     assert by_choice.monthly_cny == set_ones.monthly_cny
     cheap = with_parameters({"k31_input_cny_per_mtok": 10, "k31_cached_cny_per_mtok": 1, "k31_output_cny_per_mtok": 50})
     assert api.offer("k31-pro", "moonshot-cn", cheap).output == point(50)
@@ -449,7 +452,7 @@ def test_every_parameter_can_be_set_to_its_default(name: str) -> None:
         ("h20_server_price_cny", 1.2e9, "is far from the project's 950,000 to 2,000,000"),
         ("cny_per_usd", 6700, "is far from the project's"),
         ("cny_per_usd", 0, "low is 0 CNY/USD. Write a value above 0."),
-        ("utilisation", 40, "is a share, from 0 to 1. Were per cent meant?"),
+        ("spares_share", 40, "is a share, from 0 to 1. Were per cent meant?"),
         ("capital_cost_per_year", 5, "is a share, from 0 to 1. Were per cent meant?"),
         ("life_years", 0, "low is 0 years"),
         ("pue", 0.5, "low 0.5 is below 1"),
@@ -463,9 +466,9 @@ def test_a_parameter_that_cannot_be(name: str, value: float | str, words: str) -
     assert prices() == before
 
 
-def test_no_utilisation_at_all_is_refused() -> None:
-    with pytest.raises(InputError, match="item 'utilisation': low is 0"):
-        own("h20x32", with_parameters({"utilisation": 0}))
+def test_no_load_at_all_is_refused() -> None:
+    with pytest.raises(InputError, match="item 'load_factor': low is 0"):
+        own("h20x32", with_parameters({"load_factor": 0}))
 
 
 def test_a_planned_cluster_has_the_bill_of_its_cards() -> None:

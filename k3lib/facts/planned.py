@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.errors import InputError
-from k3lib.facts.catalog import devices
+from k3lib.facts.catalog import device_fact
 from k3lib.facts.clusters import SHAPE, ClusterFact, NamedCluster, cluster_fact, cluster_facts, clusters
 
 # Network cards of servers that a reader plans.
@@ -23,7 +23,7 @@ def planned(shape: str, nics: int) -> NamedCluster:
         if (row.shape, row.nics, row.nic_gbit) == (shape, nics, NIC_GBIT):
             return row
     nodes, cards, device = int(parts[1]), int(parts[2]), parts[3]
-    like, domain = alike(device), round(devices()[device, "scale_up_domain"].value)
+    like, domain = alike(device), round(device_fact(device, "scale_up_domain").value)
     return NamedCluster(
         cluster_id=f"{device}-{nodes}x{cards}-{nics}nic",
         label=f"{nodes} servers of {cards} {device} with {nics} network cards each",
