@@ -215,7 +215,7 @@ def test_cells_of_shares_and_months() -> None:
     assert shown.months_words(point(math.inf)) == "never"
     text = make("cost.payback.x", "74 (34 to never)", unit="", grade="assumed", sources=["k3lib_assumed"])
     assert shown.payback_cell(text).endswith(">74</a><br><small>34 to never</small>")
-    assert shown.payback_words(text) == "in months: 74 (34 to never)"
+    assert shown.payback_words(text) == "74 months (34 to never)"
     assert "<small>22" in shown.payback_cell(result(30, 22, 50, "months"))
     assert "<small>" not in compare.in_range(result(3, 3, 3), ",.0f")
     assert shown.in_words("cost.y", None, "%", ".0f", "no utilisation", make).value == "no utilisation"

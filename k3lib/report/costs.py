@@ -169,7 +169,10 @@ def months_words(r: Range) -> str:
 
 def payback_words(result: Result) -> str:
     """Months of `payback` for a sentence."""
-    return in_prose(result, "months", ",.0f") if result.is_number else f"in months: {result.value}"
+    if result.is_number:
+        return in_prose(result, "months", ",.0f")
+    first, bracket, rest = str(result.value).partition(" (")
+    return f"{first}{'' if first == NEVER else ' months'}{bracket}{rest}"
 
 
 def payback_cell(result: Result) -> Html:
