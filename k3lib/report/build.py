@@ -34,6 +34,8 @@ NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
 LOG = "build.log"
+# The grammars of a package that checks addresses take two seconds to load, and no address is checked here.
+BOOK_COMMAND = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyter_book.cli.main import main; main()"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -220,7 +222,7 @@ def _sphinx(stage: Path, out: Path) -> None:
     command = [
         sys.executable,
         "-c",
-        "from jupyter_book.cli.main import main; main()",
+        BOOK_COMMAND,
         "build",
         str(stage / "book"),
         "--config",
