@@ -87,8 +87,6 @@ class Runner:
     def _process(self, command: Sequence[str], more: dict[str, str]) -> tuple[int, str, str]:
         if self.price_file:
             more |= {PRICES_FILE: str(self.price_file)}
-        if self.fresh:
-            more |= {kept.FOLDER: str(self.work / "kept")}
         with self._lock:
             if self._stopped:
                 raise InputError("stopped, because another notebook failed")
