@@ -100,7 +100,8 @@ def test_an_entry_is_the_same_in_every_process(k3: Model, tmp_path: Path) -> Non
     code = ("import json; from dataclasses import asdict; from k3lib.choose.study import entry\n"
             "from k3lib.facts.clusters import cluster; from k3lib.facts.workloads import workloads\n"
             "from k3lib.models.model import load_model\n"
-            "print(json.dumps(asdict(entry(cluster('h20x32'), workloads()['rag'], load_model('kimi-k3')))))")  # fmt: skip
+            "found = entry(cluster('h20x32'), workloads()['rag'], load_model('kimi-k3'))\n"
+            "print(json.dumps(asdict(found)))")  # fmt: skip
     said = [
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
