@@ -16,7 +16,7 @@ from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
 from k3lib.account.symbols import REGISTRY, declared, latex
 from k3lib.cost import api, unit
-from k3lib.cost.bill import bill
+from k3lib.cost.bill import SHARED, bill
 from k3lib.cost.choice import Choice
 from k3lib.cost.own import Ownership, own
 from k3lib.cost.rent import CLASSES, rental, rental_classes, rentals
@@ -25,6 +25,7 @@ from k3lib.evaluate import arrays
 from k3lib.facts.cluster_prices import LINES, OPTIONS, cluster_prices, lines_of
 from k3lib.facts.clusters import cluster_fact, clusters
 from k3lib.facts.paths import DATA
+from k3lib.facts.planned import planned
 from k3lib.facts.price_parameters import price_parameters, with_parameters
 from k3lib.facts.prices import in_cny, price, prices, prices_with
 from k3lib.facts.workloads import workload, workloads
@@ -336,7 +337,8 @@ def test_a_speed_that_cannot_be(speed: Range) -> None:
 def test_equations_use_the_vocabulary() -> None:
     asked = [eq.unit_cny(), eq.blended_cny(), eq.user_cny(), eq.users_served(), eq.energy_per_mtok(), eq.api_cny(),
              eq.api_levelled(), eq.break_even_utilisation(), eq.break_even_mtok(), eq.break_even_hours(),
-             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny()]  # fmt: skip
+             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny(), eq.unit_of_month(),
+             eq.break_even_of_month()]  # fmt: skip
     asked += [eq.line_cny(basis, currency) for basis in eq.BASES for currency in ("CNY", "USD", "")]
     assert all(declared(x) and latex(x) for x in asked)
     used = {str(x) for expression in asked for x in expression.free_symbols}
@@ -467,3 +469,18 @@ def test_a_parameter_that_cannot_be(name: str, value: float | str, words: str) -
 def test_no_load_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="item 'load_factor': low is 0"):
         own("h20x32", with_parameters({"load_factor": 0}))
+
+
+def test_a_planned_cluster_has_the_bill_of_its_cards() -> None:
+    assert own(planned("4x8xh20-96", 8)).capex_cny == own("h20x32").capex_cny
+    once, twice = own("h20x32"), own(planned("8x8xh20-96", 8))
+    for line in once.lines:
+        times = 1 if line.name in SHARED else 2
+        assert twice.line(line.name).cny.value == pytest.approx(times * line.cny.value), line.name
+    assert twice.availability.value < once.availability.value
+    rents = rentals(planned("8x8xh20-96", 8))
+    half = rental("h20x32", "market").line("rent")
+    assert rents["market"].line("rent").cny.value == pytest.approx(2 * half.cny.value)
+    assert not rentals(planned("1x8xb300", 8))
+    with pytest.raises(NoPriceError, match="made of b300"):
+        own(planned("1x8xb300", 8))

@@ -43,6 +43,17 @@ def alike(device: str) -> NamedCluster | None:
     return next((row for row in clusters().values() if row.device == device), None)
 
 
+def priced_as(row: NamedCluster) -> tuple[NamedCluster, float] | None:
+    """The named cluster whose prices stand for this one, and how many of it this one is.
+
+    None where no named cluster has such cards.
+    """
+    if row.cluster_id in clusters():
+        return row, 1.0
+    like = alike(row.device)
+    return (like, row.cards / like.cards) if like else None
+
+
 def fact_of(row: NamedCluster, quantity: str) -> ClusterFact | None:
     """One thing known of a cluster; of one that a reader planned, that of the same cards by their number."""
     if row.cluster_id in clusters():

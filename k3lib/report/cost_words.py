@@ -1,0 +1,169 @@
+"""Costs in words: ways to serve, what is cheaper for what, and what the draws say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from k3lib.choose.costed import Costs, Full
+from k3lib.cost.api import api_cost_cny
+from k3lib.cost.options import DECLINE, SPEED
+from k3lib.cost.own import Ownership
+from k3lib.cost.rent import CLASSES
+from k3lib.cost.sensitive import Index
+from k3lib.cost.uncertain import Simulation
+from k3lib.cost.worth import Worth
+from k3lib.facts.clusters import NamedCluster
+from k3lib.ranges import Range
+from k3lib.report import advice, alternatives
+from k3lib.report.advice import million
+from k3lib.report.compare import listed
+from k3lib.units import HOURS_PER_MONTH, number
+
+MODELS = {**advice.MODELS, "k31-pro-highspeed": "Kimi K3.1 Pro, the faster service"}
+HOSTS = {**alternatives.HOSTS, **advice.HOSTS, "alibaba-cn": "Alibaba in China", "comet": "Comet"}
+LOSS, PER_CENT = "a loss", 100
+PLACES = {"coast": "the coast of China", "west": "the west of China", "abroad": "outside China"}
+# Parts of a month that readers tell apart, by line of the bill.
+PARTS = {
+    "the servers": ("servers",),
+    "the rest of what is bought": ("network-cards", "switches", "optics", "memory", "storage", "cabinets", "spares",
+                                   "freight", "tax", "integration", "cooling", "porting"),
+    "power and place": ("electricity", "housing"),
+    "maintenance and software": ("maintenance", "software", "bandwidth", "changes"),
+    "people and audits": ("staff", "monitoring", "compliance"),
+}  # fmt: skip
+
+
+def service_words(name: str) -> str:
+    """A service, as MODEL@HOST, in words."""
+    model, _, host = name.partition("@")
+    return f"{MODELS.get(model, model)} at {HOSTS.get(host, host)}"
+
+
+def way_words(way: str, clusters: Mapping[str, NamedCluster]) -> str:
+    """A way to get tokens in words: own:CLUSTER, rent:CLUSTER:CLASS or api:MODEL@HOST."""
+    kind, name, *more = way.split(":")
+    if kind == "api":
+        return service_words(name) + (", in batches" if more else "")
+    return f"{kind} {clusters[name].short}" + (f", {CLASSES[more[0]]}" if more else "")
+
+
+def parts_of(held: Ownership) -> dict[str, Range]:
+    """A month of a cluster by PARTS, in CNY."""
+    return {part: _sum(line.monthly_cny for line in held.lines if line.name in names) for part, names in PARTS.items()}
+
+
+def shares_of(held: Ownership) -> dict[str, float]:
+    """Shares of the month, at the values: what is bought, people, power and place."""
+    parts = {name: part.value / held.monthly_cny.value for name, part in parts_of(held).items()}
+    bought = parts["the servers"] + parts["the rest of what is bought"]
+    return {"bought": bought, "people": parts["people and audits"], "power": parts["power and place"]}
+
+
+def operations_shares(held: Ownership) -> dict[str, float]:
+    """Staff, maintenance and spares over a month of what is bought, at the values: with people and without."""
+    goods = sum(line.monthly_cny.value for line in held.lines if line.kind == "capex" and line.name != "spares")
+    people = sum(line.monthly_cny.value for line in held.lines if line.name in ("staff", "monitoring"))
+    rest = sum(line.monthly_cny.value for line in held.lines if line.name in ("maintenance", "spares"))
+    return {"all": (people + rest) / goods, "without people": rest / goods}
+
+
+def card_hour_usd(held: Ownership, cny_per_usd: Range, *, people: bool) -> Range:
+    """A month by the card and hour, in dollars; without people, watching and audits where `people` is false."""
+    month, less = held.monthly_cny, parts_of(held)["people and audits"]
+    off = Range(0.0, 0.0, 0.0) if people else less
+    hours = held.bill.cluster.cards * HOURS_PER_MONTH
+    return Range((month.value - off.value) / hours / cny_per_usd.value,
+                 (month.low - off.low) / hours / cny_per_usd.high,
+                 (month.high - off.high) / hours / cny_per_usd.low)  # fmt: skip
+
+
+def _sum(parts: Iterable[Range]) -> Range:
+    value = low = high = 0.0
+    for one in parts:
+        value, low, high = value + one.value, low + one.low, high + one.high
+    return Range(value, low, high)
+
+
+def load_words(full: Full | None) -> str:
+    """With how many clients a cluster's full load is taken."""
+    if full is None:
+        return "does not fit"
+    return f"{full.clients:,} clients" + ("" if full.within else ", goals missed")
+
+
+def cheaper(costs: Costs, held: Ownership | None, service: str) -> list[str]:
+    """Labels of the workloads whose tokens a cluster gives for less than a service asks, at the values."""
+    found = []
+    for name, workload in costs.scene.workloads.items():
+        unit = costs.unit(held, name) if held else None
+        asked = api_cost_cny(costs.mix(name), costs.offers[service])
+        if unit and unit.per_mtok_output.value < asked.value:
+            found.append(workload.label)
+    return found
+
+
+def cheaper_words(costs: Costs, rows: Sequence[NamedCluster], service: str) -> str:
+    """One sentence: for what clusters of one's own are cheaper by the token than a service."""
+    parts = []
+    for row in rows:
+        found = cheaper(costs, costs.owned.get(row.cluster_id), service)
+        every = len(found) == len(costs.scene.workloads)
+        parts.append(f"{row.short} for {'every workload' if every else listed(found) or 'no workload'}")
+    return f"To own is cheaper by the token than {service_words(service)} on {', on '.join(parts)}."
+
+
+def firsts_words(runs: Mapping[str, Simulation], costs: Costs, among: Mapping[str, Sequence[str]]) -> str:
+    """The way that is cheapest most often, of all that are named, with the workloads that it is this for."""
+    clusters = {row.cluster_id: row for row in costs.scene.clusters}
+    found: dict[str, list[str]] = {}
+    for name, run in runs.items():
+        shares = run.cheapest_of(among[name])
+        best = max(shares, key=lambda way: shares[way])
+        found.setdefault(way_words(best, clusters), []).append(costs.scene.workloads[name].label)
+    return "; ".join(f"{way} for {listed(labels)}" for way, labels in found.items())
+
+
+def indices_words(indices: Sequence[Index], most: int = 3) -> str:
+    """What makes the spread of a cost, the largest parts first."""
+    return listed([f"{short_words(one.key, one.words)} ({one.total:.0%})" for one in indices[:most]])
+
+
+def short_words(key: str, words: str) -> str:
+    """An input's words without what explains them."""
+    if key.startswith(SPEED):
+        return "speed under full load"
+    if key == DECLINE:
+        return "the fall of the service's price"
+    head, _, rest = words.partition(": ")
+    kinds = {"price": f"{rest} (price)", "how much": f"{rest} (how many)"}
+    return kinds.get(head, head)
+
+
+def plain(value: float) -> str:
+    """A number of any size, without an exponent."""
+    return number(value, ",.0f" if abs(value) >= PER_CENT else ",.3g")
+
+
+def default_words(default: float, drawn: Range) -> str:
+    """Where the median of the draws lies beside the default."""
+    gap = drawn.value / default - 1
+    side = "above" if gap > 0 else "below"
+    return (f"The median of the draws is {number(drawn.value, ',.0f')} ({number(drawn.low, ',.0f')} to "
+            f"{number(drawn.high, ',.0f')}) yuan, {abs(gap):.0%} {side} the default bill's "
+            f"{number(default, ',.0f')}.")  # fmt: skip
+
+
+def interest_words(found: Worth) -> str:
+    """The yearly interest that owning earns in per cent, or that it loses money."""
+    ends = [
+        LOSS if x is None else number(x * PER_CENT, ",.0f") for x in (found.irr_value, found.irr_low, found.irr_high)
+    ]
+    return ends[0] if ends[0] == ends[1] == ends[2] else f"{ends[0]} ({ends[1]} to {ends[2]})"
+
+
+def sums_words(held: Ownership) -> str:
+    """What a cluster costs at once and a month."""
+    paid, month = held.capex_cny, held.monthly_cny
+    return (f"{million(paid.value)} ({million(paid.low)} to {million(paid.high)}) million yuan at once and "
+            f"{million(month.value)} ({million(month.low)} to {million(month.high)}) million yuan a month")  # fmt: skip
