@@ -73,7 +73,7 @@ class BillLine:
     basis: str
     currency: str
     count: str
-    times: int
+    times: float
     note: str
 
     @property
