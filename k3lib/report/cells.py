@@ -21,6 +21,7 @@ DANGEROUS = tuple("=+-@{|\uff1d\uff0b\uff0d\uff20")
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]+")
 LONGEST_TEXT = 32_000
 
+HEAD_POINTS = 42
 INK, PALE, INPUT, HEAD = "#222222", "#666666", "#FFF8E1", "#E8EEF4"
 _BASE: Mapping[str, Any] = {"font_name": "Calibri", "font_size": 10, "font_color": INK, "valign": "top"}
 # How cells look. A style is one of these words, or several with a blank between: 'input share'.
@@ -31,6 +32,8 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
     "bold": {"bold": True},
     "title": {"bold": True, "font_size": 16},
     "section": {"bold": True, "font_size": 12, "top": 1, "top_color": PALE},
+    "after": {"indent": 1},
+    "right": {"align": "right"},
     "head": {"bold": True, "text_wrap": True, "bg_color": HEAD, "bottom": 1, "bottom_color": PALE},
     "input": {"bg_color": INPUT, "font_color": "#0B4F8A"},
     "used": {"bold": True},
@@ -175,11 +178,23 @@ class Sheet:
         """A formula that gives a word."""
         self.file.write_formula(row, column, text, self.book.look(style), value)
 
-    def head(self, row: int, texts: Sequence[str], *, freeze: int = 0) -> None:
-        """The head of a table, which stays in sight with the first columns; freeze: how many."""
-        self.texts(row, 0, texts, "head")
-        self.file.freeze_panes(row + 1, freeze)
-        self.file.repeat_rows(row)
+    def head(self, row: int, texts: Sequence[str], *, words: Iterable[int]) -> None:
+        """The head of a table. words: columns that hold texts; those of numbers have their heads at the right."""
+        of_texts = set(words)
+        for column, text in enumerate(texts):
+            self.text(row, column, text, "head" if column in of_texts else "head right")
+        self.file.set_row(row, HEAD_POINTS)
+
+    def held(self, rows: int, columns: int) -> None:
+        """Keep the first rows and columns in sight, and print the rows on every page."""
+        self.file.freeze_panes(rows, columns)
+        self.file.repeat_rows(0, rows - 1)
+
+    def section(self, row: int, text: str, columns: int) -> None:
+        """A line above a part of a sheet, and what the part is."""
+        for column in range(1, columns):
+            self.blank(row, column, "section")
+        self.text(row, 0, text, "section")
 
     def filtered(self, head: int, last: int, columns: int) -> None:
         """Let a reader pick rows of a table."""

@@ -21,9 +21,8 @@ from k3lib.report import workbook_bills, workbook_charts, workbook_data, workboo
 from k3lib.report.cells import Book, Sheet
 from k3lib.report.workbook_bills import Costed
 from k3lib.report.workbook_data import Content
-from k3lib.report.workbook_inputs import CASES, LOADS, Switches
+from k3lib.report.workbook_inputs import CASE, CASES, LOAD, LOADS, Switches
 
-NAME = "k3-costs.xlsx"
 TITLE = "What it costs to serve Kimi K3"
 WHAT = (
     "The costs of the book as live formulas: change a number and all that follows from it changes.",
@@ -36,6 +35,7 @@ WHAT = (
     "Many defaults are the low end of their range, as tax, software and cooling: a bill without surprises.",
     "Formulas carry the numbers that the book has; a program that recalculates gets the same.",
 )
+WIDE = 5  # columns of the first sheet
 SHEETS = {
     "Inputs": "every price, share and count with its range, date, grade and sources",
     "Speeds": "output of each cluster under full load by workload: predicted, with the range of nine in ten runs",
@@ -63,7 +63,7 @@ def made(held: Content) -> bytes:
     if not held.held:
         raise InputError("workbook: nobody published a price of any cluster of this scenario")
     book = Book(_date(held.newest), TITLE)
-    first = book.sheet("Read me", (34, 20, 20, 20, 40), landscape=False)
+    first = book.sheet("Read me", (34, 20, 16, 20, 50), landscape=False)
     switches, row = _top(first, held)
     inputs = workbook_inputs.inputs(book, held, switches)
     speeds = workbook_inputs.speeds(book, held, switches)
@@ -86,13 +86,14 @@ def _date(newest: str) -> datetime:
 def _top(sheet: Sheet, held: Content) -> tuple[Switches, int]:
     """Scenario and switches. Returns the next free row."""
     sheet.text(0, 0, TITLE, "title")
+    sheet.file.set_row(0, 26)
     sheet.text(1, 0, "Scenario", "bold")
     sheet.text(1, 1, held.words)
     sheet.text(2, 0, "Newest price", "bold")
     sheet.text(2, 1, held.newest)
-    sheet.text(4, 0, "Choose here", "section")
-    rows = ((5, "Case of all inputs", "case", CASES, 1, "low: owning is cheap; high: owning is dear"),
-            (6, "Speed of clusters", "speed_load", LOADS, 0, "the most clients that get what the goals ask, or the "
+    sheet.section(4, "Choose here", WIDE)
+    rows = ((5, "Case of all inputs", CASE, CASES, 1, "low: owning is cheap; high: owning is dear"),
+            (6, "Speed of clusters", LOAD, LOADS, 0, "the most clients that get what the goals ask, or the "
              "workload's own clients, whether the goals are met or not"))  # fmt: skip
     numbers = []
     for row, words, name, choices, usual, note in rows:
@@ -103,14 +104,15 @@ def _top(sheet: Sheet, held: Content) -> tuple[Switches, int]:
         tests = "".join(f'IF({name}="{choice}",{at},' for at, choice in enumerate(choices, 1) if at != usual + 1)
         text = f"={tests}{usual + 1}{')' * (len(choices) - 1)}"
         numbers.append(sheet.formula(row, 2, text, usual + 1, "pale general", f"{name}_number"))
-        sheet.text(row, 3, note, "pale")
+        sheet.text(row, 3, note, "pale after")
     return Switches(*numbers), 8
 
 
 def _below(sheet: Sheet, row: int, held: Content, options: Sequence[Costed]) -> None:
     """What comes out of the scenario's own two clusters, then what to know."""
     ours = {f"own:{held.here.plan.cluster_id}", f"own:{held.here.superpod.cluster_id}"}
-    sheet.texts(row, 0, ("In the chosen case", "Investment, CNY", "Month, CNY"), "head")
+    sheet.head(row, ("In the chosen case", "Investment, CNY", "Month, CNY"), words=[0])
+    sheet.file.set_row(row, 14)
     for one in (x for x in options if x.held.name in ours):
         row += 1
         sheet.text(row, 0, one.held.label)
@@ -124,14 +126,14 @@ def _below(sheet: Sheet, row: int, held: Content, options: Sequence[Costed]) -> 
     }
     for title, lines in blocks.items():
         row += 2
-        sheet.text(row, 0, title, "section")
+        sheet.section(row, title, WIDE)
         for line in lines:
             row += 1
-            sheet.file.merge_range(row, 0, row, 4, "")
+            sheet.file.merge_range(row, 0, row, WIDE - 1, "")
             sheet.text(row, 0, line, "wrap")
-            sheet.file.set_row(row, 14 * (1 + len(line) // 130))
+            sheet.file.set_row(row, 14 * (1 + len(line) // 140))
     row += 2
-    sheet.text(row, 0, "Sheets", "section")
+    sheet.section(row, "Sheets", WIDE)
     for name, words in SHEETS.items():
         row += 1
         sheet.file.write_url(row, 0, f"internal:'{name}'!A1", sheet.book.look("link"), name)
@@ -139,13 +141,19 @@ def _below(sheet: Sheet, row: int, held: Content, options: Sequence[Costed]) -> 
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write the workbook of a scenario: a file of its parameters in JSON, and where to write."""
+    """Write the workbook of a scenario: a file of its parameters in JSON, and where to write.
+
+    Ends with one line where the scenario has no workbook.
+    """
     source, target = (Path(one) for one in arguments)
     scenario = Scenario.model_validate(json.loads(source.read_text(encoding="utf-8")))
     own = {name: getattr(scenario, name) for name in ("cards", "cards_per_node", "device", "nics", "superpod", "engine",
                                                       "weights", "ttft_goal_s", "tpot_goal_ms")}  # fmt: skip
-    table = current(scenario.prices, scenario.price_file)
-    write(target, scene(**own), table, workbook_data.choice_of(scenario), in_words(scenario))
+    try:
+        table = current(scenario.prices, scenario.price_file)
+        write(target, scene(**own), table, workbook_data.choice_of(scenario), in_words(scenario))
+    except InputError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

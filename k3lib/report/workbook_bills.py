@@ -75,10 +75,12 @@ class Asked:
 def bills(book: Book, held: Content, inputs: Mapping[str, Used]) -> list[Costed]:
     """The sheets of bills and of options. Returns the options' cells."""
     lines = book.sheet("Bills", BILL_WIDTHS)
-    lines.head(0, BILL_HEAD, freeze=3)
+    lines.head(0, BILL_HEAD, words=(0, 1, 2, 5, 10, 11))
+    lines.held(1, 3)
     options = book.sheet("Options", OPTION_WIDTHS)
     head = (*OPTION_HEAD, *(f"{name}, CNY/month" for name in PARTS_OF_MONTH), *TOTALS.values(), RENT_OTHER)
-    options.head(0, head, freeze=2)
+    options.head(0, head, words=range(3))
+    options.held(1, 2)
     found, first = [], 1
     for row, one in enumerate(held.held, 1):
         found.append(_option(options, row, lines, first, one, inputs))
@@ -169,8 +171,9 @@ def _started(lines: Sheet, row: int, one: Held, line: BillLine, inputs: Mapping[
     """How many, the price of one, and both together."""
     unit = one.bill.inputs[line.item_id].unit
     lines.texts(row, 0, (one.name, one.label, line.label))
-    lines.text(row, 5, {"1": "share", "1/year": "share a year"}.get(unit, unit))
-    lines.texts(row, 10, (line.item_id, line.note))
+    lines.text(row, 5, {"1": "share", "1/year": "share a year"}.get(unit, unit), "after")
+    lines.text(row, 10, line.item_id, "after")
+    lines.text(row, 11, line.note)
     count, style = inputs[line.count].now, "cents" if line.currency else "general"
     many = lines.formula(row, 3, f"={count.name}*{figure(line.times)}", count.value * line.times)
     price = lines.same(row, 4, inputs[line.item_id].now, style)
@@ -204,7 +207,8 @@ SERVICE_WIDTHS = (34, 44, 9, 12, 12, 12, 12, 12, 12, 12, 10, 70)
 def services(book: Book, held: Content, inputs: Mapping[str, Used]) -> list[Asked]:
     """The sheet of services. Returns their cells."""
     sheet = book.sheet("Services", SERVICE_WIDTHS)
-    sheet.head(0, SERVICE_HEAD, freeze=2)
+    sheet.head(0, SERVICE_HEAD, words=(0, 1, 2, 9, 10, 11))
+    sheet.held(1, 2)
     found = []
     for row, one in enumerate(held.services, 1):
         sheet.texts(row, 0, (one.name, one.label, one.offer.region))
@@ -216,7 +220,8 @@ def services(book: Book, held: Content, inputs: Mapping[str, Used]) -> list[Aske
                 expression, cells = _asked(one, part, of_end)
                 asked[symbol] = sheet.solved(row, column, expression, cells, style)
             sides.append(asked)
-        sheet.texts(row, 9, ("yes" if one.offer.cache_listed else "no", one.offer.grade, ", ".join(one.offer.items)))
+        sheet.text(row, 9, "yes" if one.offer.cache_listed else "no", "after")
+        sheet.texts(row, 10, (one.offer.grade, ", ".join(one.offer.items)))
         found.append(Asked(one, *sides))
     sheet.filtered(0, len(held.services), len(SERVICE_HEAD))
     return found

@@ -27,6 +27,9 @@ from k3lib.ranges import Range, point
 from k3lib.report.advice import HOSTS, MODELS
 from k3lib.report.formulas import cell_name
 
+# Bases of lines that are by what other lines add up to, and so grow with these.
+OF_THE_REST = ("share", "upkeep", "place", "energy", "fitting", "room")
+
 
 @dataclass(frozen=True)
 class Held:
@@ -128,7 +131,8 @@ def held_options(here: Scene, table: Mapping[str, Price], choice: Choice) -> Ite
         with suppress(NoPriceError):
             yield Held(f"own:{row.cluster_id}", f"buy {row.short}", bill_of(row, table, choice))
     for row in rows.values():
-        for rent_class in rental_classes(_priced(row).cluster_id):
+        like = _priced(row)
+        for rent_class in rental_classes(like.cluster_id) if like else ():
             with suppress(NoPriceError):
                 words = f"rent {row.short}, {CLASSES[rent_class]}"
                 yield Held(f"rent:{row.cluster_id}:{rent_class}", words, bill_of(row, table, choice, rent_class))
@@ -140,6 +144,8 @@ def bill_of(row: NamedCluster, table: Mapping[str, Price], choice: Choice, rent:
     A region in which it has no price gives way to one in which it has. Raises NoPriceError as `bill` does.
     """
     like = _priced(row)
+    if like is None:
+        raise NoPriceError(f"{row.cluster_id} is of cards that nobody published a price of")
     try:
         held = bill(like.cluster_id, table, choice, rent)
     except NoPriceError:
@@ -147,18 +153,16 @@ def bill_of(row: NamedCluster, table: Mapping[str, Price], choice: Choice, rent:
     if like is row:
         return held
     share = row.cards / like.cards
-    lines = tuple(one if one.line in SHARED else replace(one, times=one.times * share) for one in held.lines)
+    lines = tuple(
+        one if one.line in SHARED or one.basis in OF_THE_REST else replace(one, times=one.times * share)
+        for one in held.lines
+    )
     return replace(held, cluster=row, lines=lines)
 
 
-def _priced(row: NamedCluster) -> NamedCluster:
-    """The named cluster whose bill stands for this one."""
-    if row.cluster_id in clusters():
-        return row
-    like = alike(row.device)
-    if like is None:
-        raise NoPriceError(f"{row.cluster_id} is of cards that nobody published a price of")
-    return like
+def _priced(row: NamedCluster) -> NamedCluster | None:
+    """The named cluster whose bill stands for this one; None for cards that no named cluster has."""
+    return row if row.cluster_id in clusters() else alike(row.device)
 
 
 def service_words(offer: Offer) -> str:

@@ -14,6 +14,7 @@ from k3lib.report.workbook_data import Content, Given, mix_rows
 
 CASES = ("low", "default", "high")
 LOADS = ("within the goals", "its own clients")
+CASE, LOAD = "case", "speed_load"  # names of the cells that choose
 USED = "used_"  # before the name of a default: the cell that formulas refer to
 HEAD = ("Name of the default cell", "What", "Yours", "Low", "Default", "High", "Used now", "At the other end", "Unit",
         "Currency", "Date", "Kind", "Grade", "Sources", "Note")  # fmt: skip
@@ -41,7 +42,8 @@ class Switches:
 def inputs(book: Book, held: Content, switches: Switches) -> dict[str, Used]:
     """The sheet of inputs. Returns the cells of each by its key."""
     sheet = book.sheet("Inputs", WIDTHS)
-    sheet.head(0, HEAD, freeze=2)
+    sheet.head(0, HEAD, words=(0, 1, *range(OTHER + 1, len(HEAD))))
+    sheet.held(1, 2)
     found: dict[str, Used] = {}
     row = 1
     workloads = [given for one in held.workloads.values() for given in mix_rows(one)]
@@ -52,7 +54,7 @@ def inputs(book: Book, held: Content, switches: Switches) -> dict[str, Used]:
         ("Prices that no option of this scenario uses", held.spare),
     ):
         if rows:
-            sheet.text(row, 0, title, "section")
+            sheet.section(row, title, len(HEAD))
             row += 1
         for given in rows:
             _described(sheet, row, given)
@@ -70,9 +72,9 @@ def _described(sheet: Sheet, row: int, given: Given) -> None:
     for at, value in enumerate((given.range.low, given.range.value, given.range.high)):
         sheet.number(row, LOW + at, value, f"input {style}", given.name if at == 1 else "")
     shown = {"1": "share" if style == "share" else "number", "1/year": "share a year"}.get(given.unit, given.unit)
-    sheet.texts(
-        row, OTHER + 1, (shown, given.currency, given.as_of, given.kind, given.grade, given.sources, given.note)
-    )
+    sheet.text(row, OTHER + 1, shown, "after")
+    words = (given.currency, given.as_of, given.kind, given.grade, given.sources, given.note)
+    sheet.texts(row, OTHER + 2, words)
 
 
 def _used(sheet: Sheet, row: int, given: Given, switches: Switches) -> Used:
@@ -113,7 +115,8 @@ SPEED_WIDTHS = (24, 22, 34, 8, 12, 12, 10, 18, 10, 10, 10, 10, 18, 10, 10, 10, 1
 def speeds(book: Book, held: Content, switches: Switches) -> dict[tuple[str, str], Cell]:
     """The sheet of speeds: output of a whole cluster under full load. Returns the cell used by (cluster, workload)."""
     sheet = book.sheet("Speeds", SPEED_WIDTHS)
-    sheet.head(0, SPEED_HEAD, freeze=2)
+    sheet.head(0, SPEED_HEAD, words=(0, 1, 2, 7, 12, *range(16, len(SPEED_HEAD))))
+    sheet.held(1, 2)
     names = {row.cluster_id: row for row in held.here.clusters}
     found: dict[tuple[str, str], Cell] = {}
     for row, (key, entry) in enumerate(held.entries.items(), 1):
@@ -121,7 +124,8 @@ def speeds(book: Book, held: Content, switches: Switches) -> dict[tuple[str, str
         sheet.texts(row, 0, (cluster.short, workload.label, f"{key[0]} / {key[1]}"))
         sheet.number(row, 3, cluster.cards)
         found[key] = _speed(sheet, row, entry, switches)
-        sheet.texts(row, 16, ("yes" if entry.within else "no", "derived", entry_words(entry), _titles(entry)))
+        sheet.text(row, 16, "yes" if entry.within else "no", "after")
+        sheet.texts(row, 17, ("derived", entry_words(entry), _titles(entry)))
     sheet.filtered(0, len(held.entries), len(SPEED_HEAD))
     return found
 
@@ -131,9 +135,9 @@ def _speed(sheet: Sheet, row: int, entry: Entry, switches: Switches) -> Cell:
     yours = sheet.blank(row, 4, "input tenth")
     own, most = _three(sheet, row, 13, entry.seen), _three(sheet, row, 8, entry.most)
     sheet.number(row, 6, entry.most_clients)
-    sheet.text(row, 7, entry.most_layout or "none: goals missed")
+    sheet.text(row, 7, entry.most_layout or "none: goals missed", "after")
     sheet.number(row, 11, entry.clients)
-    sheet.text(row, 12, entry.layout)
+    sheet.text(row, 12, entry.layout, "after")
     goals, mine = (
         f"CHOOSE({switches.case.name},{','.join(cell.address for cell in cells[::-1])})" for cells in (most or own, own)
     )

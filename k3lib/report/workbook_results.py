@@ -10,13 +10,14 @@ import sympy as sp
 
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
+from k3lib.choose.study import Entry
 from k3lib.cost.api import BATCH
 from k3lib.facts.workloads import Workload
 from k3lib.report.cells import Book, Cell, Sheet
 from k3lib.report.formulas import formula
 from k3lib.report.workbook_bills import Asked, Costed, general, powered
 from k3lib.report.workbook_data import Content
-from k3lib.report.workbook_inputs import Used
+from k3lib.report.workbook_inputs import LOAD, Used
 
 HEAD = ("Option", "Workload", "What", "Kind", "Work", "Goals met", "Output under full load, tok/s",
         "Output of a month, Mtok", "Investment, CNY", "Month, CNY", "CNY per Mtok of output",
@@ -66,7 +67,8 @@ def results(book: Book, held: Content, options: Sequence[Costed], services: Sequ
             speeds: Mapping[tuple[str, str], Cell], inputs: Mapping[str, Used]) -> list[Outcome]:  # fmt: skip
     """The sheet of results: every option with every workload that it serves. Returns what a token costs in each."""
     sheet = book.sheet("Results", WIDTHS)
-    sheet.head(0, HEAD, freeze=3)
+    sheet.head(0, HEAD, words=range(6))
+    sheet.held(1, 3)
     found: list[Outcome] = []
     for one in options:
         for name, workload in held.workloads.items():
@@ -75,7 +77,7 @@ def results(book: Book, held: Content, options: Sequence[Costed], services: Sequ
                 known = general(inputs) | mix_cells(workload, inputs) | {**one.totals, m.output_rate: speeds[key]}
                 row = len(found) + 1
                 _words(sheet, row, one.held.name, one.held.label, workload)
-                sheet.text(row, 5, "yes" if held.entries[key].within or held.entries[key].most else "no")
+                _goals(sheet, row, held.entries[key])
                 unit = _cluster(sheet, row, one, known)
                 found.append(Outcome(one.held.name, name, unit))
     for label, service, known in _offered(services, inputs):
@@ -99,6 +101,12 @@ def _offered(
     for one in services:
         if one.service.maker:
             yield f"{one.service.label}, as batches", one, {**one.now, m.api_share: inputs[BATCH].now}
+
+
+def _goals(sheet: Sheet, row: int, entry: Entry) -> None:
+    """Whether the goals are met by the speed that is used."""
+    most, own = ("yes" if met else "no" for met in (entry.within or entry.most, entry.within))
+    sheet.worded(row, 5, f'=IF({LOAD}_number=1,"{most}","{own}")', most)
 
 
 def _words(sheet: Sheet, row: int, option: str, label: str, workload: Workload) -> None:
@@ -153,7 +161,8 @@ def break_even(book: Book, held: Content, options: Sequence[Costed], services: S
                speeds: Mapping[tuple[str, str], Cell], inputs: Mapping[str, Used]) -> None:  # fmt: skip
     """The sheet of break-evens: clusters of one's own against the maker's services."""
     sheet = book.sheet("Break-even", EVEN_WIDTHS)
-    sheet.head(0, EVEN_HEAD, freeze=3)
+    sheet.head(0, EVEN_HEAD, words=(*range(6), 11))
+    sheet.held(1, 3)
     utilisation, output = _even_equations()
     row = 1
     for one in (x for x in options if not x.held.rented):
@@ -171,7 +180,7 @@ def break_even(book: Book, held: Content, options: Sequence[Costed], services: S
                 sheet.solved(row, 9, output, cells, "used cents")
                 busy = sheet.same(row, 10, cells[m.busy_share], "share")
                 owning = "own" if busy.value > least.value else "service"
-                sheet.worded(row, 11, f'=IF({busy.address}>{least.address},"own","service")', owning)
+                sheet.worded(row, 11, f'=IF({busy.address}>{least.address},"own","service")', owning, "after")
                 row += 1
     sheet.filtered(0, row - 1, len(EVEN_HEAD))
 
@@ -186,7 +195,8 @@ RENT_WIDTHS = (24, 36, 34, 44, 14, 18, 14, 16, 16, 14)
 def rent_or_buy(book: Book, options: Sequence[Costed]) -> None:
     """The sheet of clusters of one's own against the same ones rented."""
     sheet = book.sheet("Rent or buy", RENT_WIDTHS)
-    sheet.head(0, RENT_HEAD, freeze=2)
+    sheet.head(0, RENT_HEAD, words=range(4))
+    sheet.held(1, 2)
     owned = {x.held.bill.cluster.cluster_id: x for x in options if not x.held.rented}
     row = 1
     for let in options:
@@ -211,6 +221,6 @@ def _rented(sheet: Sheet, row: int, own: Costed, let: Costed, rent: Cell) -> Non
     text = months.text({PAID: paid.address, m.saving: saved.address}).removeprefix("=")
     text = f'=IF({saved.address}>0,{text},"{NEVER}")'
     if saved.value > 0:
-        sheet.formula(row, 9, text, months.value({PAID: paid.value, m.saving: saved.value}), "used tenth")
+        sheet.formula(row, 9, text, months.value({PAID: paid.value, m.saving: saved.value}), "used tenth right")
     else:
-        sheet.worded(row, 9, text, NEVER, "used tenth")
+        sheet.worded(row, 9, text, NEVER, "used tenth right")
