@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from k3lib import cli_plan, cli_read, cli_search
+from k3lib import cli_compare, cli_plan, cli_read, cli_search
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run the notebooks and build the book",
         formatter_class=plain,
         description="Run the notebooks under a scenario and publish the book to _build/html.\n\n"
-        "  k3 build\n  k3 build --scenario base -p cards=64\n"
+        "  k3 build\n  k3 build --scenario base -p cards=64\n  k3 build -p h20_server_price_cny=1.5e6\n"
         "  k3 build --only how-large-is-k3",
     )
     build.add_argument(
@@ -82,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="change one parameter; may be repeated",
     )
+    build.add_argument(
+        "--prices", type=Path, default=None, metavar="FILE",
+        help="prices of your own, of the form of data/prices.csv, in place of the project's by their item_id",
+    )  # fmt: skip
     build.add_argument(
         "--only",
         action="append",
@@ -130,6 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     cli_search.add_arguments(search)
     search.set_defaults(run=cli_search.run)
 
+    compare = verbs.add_parser("compare", help="what differs between two scenarios", formatter_class=plain,
+                               description=cli_compare.DESCRIPTION)  # fmt: skip
+    cli_compare.add_arguments(compare)
+    compare.set_defaults(run=cli_compare.run)
+
     read = verbs.add_parser("read", help="what results and logs hold, beside what is predicted", formatter_class=plain,
                             description=cli_read.DESCRIPTION)  # fmt: skip
     cli_read.add_arguments(read)
@@ -149,7 +158,7 @@ def _build(args: argparse.Namespace) -> int:
         if name in parameters:
             raise InputError(f"-p {name}: given twice. Keep one.")
         parameters[name] = value.strip()
-    build(args.scenario, parameters, only=args.only, out=args.out, fresh=args.fresh)
+    build(args.scenario, parameters, only=args.only, out=args.out, fresh=args.fresh, prices=args.prices)
     return EXIT_DONE
 
 

@@ -132,7 +132,7 @@ def executed(*, fresh: bool = False, **parameters: object) -> tuple[dict[str, ob
     with tempfile.TemporaryDirectory() as stage, pytest.MonkeyPatch.context() as patch:
         real = Runner._run
         patch.setattr(Runner, "_run", lambda runner, one: runs.append(one.name) or real(runner, one))
-        found = job._executed(jobs, jobs, Path(stage), Path(stage), tqdm(disable=True), fresh)
+        found = job._executed(jobs, jobs, Path(stage), Path(stage), tqdm(disable=True), fresh, None)
     return found, len(runs)
 
 

@@ -16,7 +16,7 @@ from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
 from k3lib.account.symbols import REGISTRY, declared, latex
 from k3lib.cost import api, unit
-from k3lib.cost.bill import bill
+from k3lib.cost.bill import SHARED, bill
 from k3lib.cost.choice import Choice
 from k3lib.cost.own import Ownership, own
 from k3lib.cost.rent import CLASSES, rental, rental_classes, rentals
@@ -25,6 +25,7 @@ from k3lib.evaluate import arrays
 from k3lib.facts.cluster_prices import LINES, OPTIONS, cluster_prices, lines_of
 from k3lib.facts.clusters import cluster_fact, clusters
 from k3lib.facts.paths import DATA
+from k3lib.facts.planned import planned
 from k3lib.facts.price_parameters import price_parameters, with_parameters
 from k3lib.facts.prices import in_cny, price, prices, prices_with
 from k3lib.facts.workloads import workload, workloads
@@ -336,7 +337,8 @@ def test_a_speed_that_cannot_be(speed: Range) -> None:
 def test_equations_use_the_vocabulary() -> None:
     asked = [eq.unit_cny(), eq.blended_cny(), eq.user_cny(), eq.users_served(), eq.energy_per_mtok(), eq.api_cny(),
              eq.api_levelled(), eq.break_even_utilisation(), eq.break_even_mtok(), eq.break_even_hours(),
-             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny()]  # fmt: skip
+             eq.payback_months(), eq.payback_with_interest_months(), eq.volume_unit_cny(), eq.unit_of_month(),
+             eq.break_even_of_month()]  # fmt: skip
     asked += [eq.line_cny(basis, currency) for basis in eq.BASES for currency in ("CNY", "USD", "")]
     assert all(declared(x) and latex(x) for x in asked)
     used = {str(x) for expression in asked for x in expression.free_symbols}
@@ -412,15 +414,18 @@ def test_dollars_become_yuan_at_one_rate() -> None:
 
 
 def test_prices_by_the_name_of_a_parameter() -> None:
-    table = with_parameters({"h20_server_price_cny": "1.5e6", "cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5})
+    table = with_parameters(
+        {"h20_server_price_cny": "1.5e6", "cny_per_usd": 6.9, "residual_share": 0.2, "life_years": 5}
+    )
     held = own("h20x32", table)
     assert held.line("servers").cny == point(6e6)
     assert held.line("switches").cny.value == 50_000 * 6.9
-    assert held.utilisation == point(0.6) and held.bill.inputs["life.server"].range == point(5)
+    assert held.bill.inputs["residual.share"].range == point(0.2)
+    assert held.bill.inputs["life.server"].range == point(5)
     assert table["server8.h20-96"].source_ids == ("own_price",)
     assert prices()["server8.h20-96"].default == 1_200_000
-    by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, utilisation=0.6, life_years=5))
-    set_ones = own("h20x32", with_parameters({"cny_per_usd": 6.9, "utilisation": 0.6, "life_years": 5}))
+    by_choice = own("h20x32", choice=Choice(cny_per_usd=6.9, residual=0.2, life_years=5))
+    set_ones = own("h20x32", with_parameters({"cny_per_usd": 6.9, "residual_share": 0.2, "life_years": 5}))
     assert by_choice.monthly_cny == set_ones.monthly_cny
     cheap = with_parameters({"k31_input_cny_per_mtok": 10, "k31_cached_cny_per_mtok": 1, "k31_output_cny_per_mtok": 50})
     assert api.offer("k31-pro", "moonshot-cn", cheap).output == point(50)
@@ -447,7 +452,7 @@ def test_every_parameter_can_be_set_to_its_default(name: str) -> None:
         ("h20_server_price_cny", 1.2e9, "is far from the project's 950,000 to 2,000,000"),
         ("cny_per_usd", 6700, "is far from the project's"),
         ("cny_per_usd", 0, "low is 0 CNY/USD. Write a value above 0."),
-        ("utilisation", 40, "is a share, from 0 to 1. Were per cent meant?"),
+        ("spares_share", 40, "is a share, from 0 to 1. Were per cent meant?"),
         ("capital_cost_per_year", 5, "is a share, from 0 to 1. Were per cent meant?"),
         ("life_years", 0, "low is 0 years"),
         ("pue", 0.5, "low 0.5 is below 1"),
@@ -461,6 +466,21 @@ def test_a_parameter_that_cannot_be(name: str, value: float | str, words: str) -
     assert prices() == before
 
 
-def test_no_utilisation_at_all_is_refused() -> None:
-    with pytest.raises(InputError, match="item 'utilisation': low is 0"):
-        own("h20x32", with_parameters({"utilisation": 0}))
+def test_no_load_at_all_is_refused() -> None:
+    with pytest.raises(InputError, match="item 'load_factor': low is 0"):
+        own("h20x32", with_parameters({"load_factor": 0}))
+
+
+def test_a_planned_cluster_has_the_bill_of_its_cards() -> None:
+    assert own(planned("4x8xh20-96", 8)).capex_cny == own("h20x32").capex_cny
+    once, twice = own("h20x32"), own(planned("8x8xh20-96", 8))
+    for line in once.lines:
+        times = 1 if line.name in SHARED else 2
+        assert twice.line(line.name).cny.value == pytest.approx(times * line.cny.value), line.name
+    assert twice.availability.value < once.availability.value
+    rents = rentals(planned("8x8xh20-96", 8))
+    half = rental("h20x32", "market").line("rent")
+    assert rents["market"].line("rent").cny.value == pytest.approx(2 * half.cny.value)
+    assert not rentals(planned("1x8xb300", 8))
+    with pytest.raises(NoPriceError, match="made of b300"):
+        own(planned("1x8xb300", 8))

@@ -21,6 +21,7 @@ from k3lib.deploy.inverse import (
     largest_context,
     legal_layouts,
     nearest,
+    smaller_clusters,
     sweep,
 )
 from k3lib.deploy.plan import ENGINES, Plan, make_plan, weights_gib
@@ -213,9 +214,15 @@ PLAN = plan("4x8xh20-96", "tp8,pp4")
 
 def test_fewest_cards_and_the_nearest_that_fits() -> None:
     found = fewest_cards(K3, parse_cluster("4x8xh20-96"), "vllm", Settings())
-    assert found and found.cluster.cards == 32
+    assert found and str(found.cluster) == "3x8xh20-96"
+    assert fewest_cards(K3, parse_cluster("2x8xh20-96"), "vllm", Settings()) is None
     other = nearest(plan("2x8xh20-96", "tp16,ep16", utilisation=0.97))
     assert other and (str(other.layout), str(other.cluster)) == ("tp8,pp4", "4x8xh20-96")
+
+
+def test_parts_of_a_cluster_are_some_cards_of_a_server_then_whole_servers() -> None:
+    assert [c.cards for c in smaller_clusters(parse_cluster("3x8xh20-96"))] == [1, 2, 4, 8, 16, 24]
+    assert [c.cards for c in smaller_clusters(parse_cluster("2x6xh20-96"))] == [1, 2, 4, 6, 12]
 
 
 def test_cuts_say_what_they_give_back() -> None:

@@ -102,14 +102,29 @@ def availability() -> sp.Expr:
     return 1 / (1 + m.stopping_cards * m.repair_hours / (m.card_life * HOURS_PER_YEAR))
 
 
-def output_mtok() -> sp.Expr:
+def output_of_up() -> sp.Expr:
     """Output of a month: full load, what of it is asked for, and what of the time it works. Unit: Mtok/month."""
-    return m.output_rate * m.busy_share * availability() * sp.Rational(SECONDS_PER_MONTH, MEGA)
+    return m.output_rate * m.busy_share * m.up_share * sp.Rational(SECONDS_PER_MONTH, MEGA)
+
+
+def written_out(short: sp.Expr) -> sp.Expr:
+    """An equation with the cost of the month and the availability written out."""
+    return short.subs({m.month_cost: monthly_cny(), m.up_share: availability()})
+
+
+def output_mtok() -> sp.Expr:
+    """The same, with the availability written out. Unit: Mtok/month."""
+    return written_out(output_of_up())
+
+
+def unit_of_month() -> sp.Expr:
+    """Cost of a million generated tokens, thinking included; the prompts they answer come with them. Unit: CNY/Mtok."""
+    return m.month_cost / output_of_up()
 
 
 def unit_cny() -> sp.Expr:
-    """Cost of a million generated tokens, thinking included; the prompts they answer come with them. Unit: CNY/Mtok."""
-    return monthly_cny() / output_mtok()
+    """The same, with all written out. Unit: CNY/Mtok."""
+    return written_out(unit_of_month())
 
 
 def clusters_needed() -> sp.Expr:
@@ -169,12 +184,17 @@ def api_levelled() -> sp.Expr:
 
 
 @lru_cache(maxsize=1)
-def break_even_utilisation() -> sp.Expr:
+def break_even_of_month() -> sp.Expr:
     """The utilisation above which owning is cheaper than a service; never, if it is above 1. Unit: 1."""
     price = sp.Symbol("price", positive=True)
-    month = sp.Symbol("month", positive=True)
-    (found,) = sp.solve(sp.Eq(month / output_mtok(), price), m.busy_share)
-    return found.subs({month: monthly_cny(), price: api_cny()})
+    (found,) = sp.solve(sp.Eq(unit_of_month(), price), m.busy_share)
+    return found.subs(price, api_cny())
+
+
+@lru_cache(maxsize=1)
+def break_even_utilisation() -> sp.Expr:
+    """The same, with all written out. Unit: 1."""
+    return written_out(break_even_of_month())
 
 
 def break_even_mtok() -> sp.Expr:

@@ -42,6 +42,13 @@ operations = measure(
     _COSTS,
     zero=True,
 )
+month_cost = measure(
+    "month_cost",
+    "C_{month}",
+    "CNY/month",
+    "cost of a month: the investment spread over its life, and what runs",
+    _COSTS,
+)
 
 capital_rate = measure("capital_rate", "r", "1/year", "cost of capital a year, charged by the month", _COSTS)
 life = measure("life", "T", "years", "years that what is bought serves", _COSTS)
@@ -54,6 +61,9 @@ output_rate = measure("output_rate", "v", "tok/s", "output of the whole cluster 
 busy_share = measure("busy_share", "u", "1", "utilisation: share of that output that is asked for", _COSTS)
 card_life = measure("card_life", "T_{fail}", "years", "mean time between failures that stop a card", _COSTS)
 repair_hours = measure("repair_hours", "t_{fix}", "h", "time until it is back", _COSTS, zero=True)
+up_share = measure(
+    "up_share", r"\phi_{up}", "1", "availability: share of the time that no card is being repaired", _COSTS
+)
 stopping_cards = quantity(
     "stopping_cards", "n_{stop}", "cards", "cards each of which stops the whole when it fails", _COSTS
 )

@@ -19,7 +19,7 @@ DAYS_PER_MONTH = HOURS_PER_YEAR / MONTHS_PER_YEAR / HOURS_PER_DAY
 NONE = "none"
 RULES = ("region", "data", "goals", "price", "budget")
 # How far a volume is moved to see what would change: a thousandth to a thousandfold, then to one part in a hundred.
-FARTHEST, NEAR = 1000.0, 1.01
+FARTHEST, STEP, NEAR = 1000.0, 1.1, 1.01
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def _flips(plain: Advice, world: World) -> Iterator[Flip]:
         if choice != NONE and not alike(choice, plain.choice) and (what, choice) not in seen:
             seen.add((what, choice))
             yield Flip(what, to, choice)
-    for way in (1 / 2, 2.0):
+    for way in (1 / STEP, STEP):
         flip = _volume(plain, world, way)
         if flip:
             yield flip

@@ -39,7 +39,14 @@ class Scene:
 
     def entry(self, row: NamedCluster, workload_id: str) -> Entry:
         """A workload on a cluster."""
-        return entry(row, self.workloads[workload_id], self.model, self.engine)
+        key = row.cluster_id, workload_id
+        if key not in self._entries:
+            self._entries[key] = entry(row, self.workloads[workload_id], self.model, self.engine)
+        return self._entries[key]
+
+    @cached_property
+    def _entries(self) -> dict[tuple[str, str], Entry]:
+        return {}
 
 
 def scene(*, cards: int, cards_per_node: int, device: str, nics: int, superpod: str, engine: str, weights: str,

@@ -86,9 +86,8 @@ def energy_of(cluster: NamedCluster, seen: Seen) -> Range | None:
 
 def entry(cluster: NamedCluster, workload: Workload, model: Model, engine: str = "vllm") -> Entry:
     """One workload on one cluster; from the disk where nothing that it comes from has changed."""
-    what = [str(one) for one in model.arrays]
     where = cluster.model_dump(mode="json", exclude={"label", "short", "note", "evidence"})
-    name = kept.digest(_files(), where, _plain(workload), model.name, what, engine)
+    name = kept.digest(_files(), where, _plain(workload), model.name, _stored(model), engine)
     found = _read(kept.find(name))
     if found is None:
         found = _entry(cluster, workload, model, engine)
@@ -101,6 +100,16 @@ def study(clusters: Iterable[NamedCluster], workloads: Iterable[Workload], model
     """Every workload on every cluster, by (cluster, workload)."""
     many = list(workloads)
     return {(c.cluster_id, w.workload_id): entry(c, w, model, engine) for c in clusters for w in many}
+
+
+_STORED: dict[int, tuple[Model, list[str]]] = {}
+
+
+def _stored(model: Model) -> list[str]:
+    """What of a model stands on disk, as text; written out once, since it is long."""
+    if id(model) not in _STORED:
+        _STORED[id(model)] = model, [str(one) for one in model.arrays]
+    return _STORED[id(model)][1]
 
 
 def _files() -> list[Path]:

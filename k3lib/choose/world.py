@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from k3lib.choose.recommend import Money, World
 from k3lib.choose.scene import Scene
 from k3lib.cost.api import offers
+from k3lib.cost.bill import SHARED
 from k3lib.cost.choice import Choice
 from k3lib.cost.own import Ownership, own
 from k3lib.cost.rent import rentals
@@ -18,8 +19,6 @@ from k3lib.ranges import Range, point
 
 # Where the power of a cluster in a region comes from, if not told.
 POWER_FROM: dict[Region, str] = {"cn": "coast", "other": "abroad"}
-# Lines of a month that do not grow with the number of deployments.
-SHARED = ("porting", "staff", "monitoring", "compliance", "changes")
 # Services that stand for calling: the maker's own, of the model and of the one that followed it.
 MAKERS = ("k3@moonshot-cn", "k31-pro@moonshot-cn", "k3@moonshot", "k31-pro@moonshot")
 
@@ -33,12 +32,11 @@ def world(scene: Scene, prices: Mapping[str, Price] | None = None) -> World:
             if status(row)[row.cluster_id, region].status == "no":
                 continue
             choice = Choice(region=power)
-            named, share = _priced(row)
             try:
-                owned[row.cluster_id, region] = _money(own(named, prices, choice), share)
+                owned[row.cluster_id, region] = _money(own(row, prices, choice))
             except NoPriceError:
                 continue
-            let = [_money(one, share) for one in rentals(named, prices, choice).values()]
+            let = [_money(one) for one in rentals(row, prices, choice).values()]
             if let:
                 rented[row.cluster_id, region] = min(let, key=lambda money: money.monthly_cny.value)
     known = {key: value for row in scene.clusters for key, value in status(row).items()}
@@ -64,18 +62,10 @@ def _unknown(row: NamedCluster, region: Region) -> Availability:
                         source_id="k3lib_assumed", note="not looked into")  # fmt: skip
 
 
-def _priced(row: NamedCluster) -> tuple[str, float]:
-    """The named cluster whose bill stands for this one, and the share of it that this one is."""
-    if row.cluster_id in clusters():
-        return row.cluster_id, 1.0
-    like = alike(row.device)
-    return (like.cluster_id, row.cards / like.cards) if like else (row.cluster_id, 1.0)
-
-
-def _money(held: Ownership, share: float) -> Money:
+def _money(held: Ownership) -> Money:
     shared = _sum(line.monthly_cny for line in held.lines if line.name in SHARED)
     rest = Range(*(getattr(held.monthly_cny, end) - getattr(shared, end) for end in ("value", "low", "high")))
-    return Money(_times(held.capex_cny, share), _times(rest, share), shared, held.sources)
+    return Money(held.capex_cny, rest, shared, held.sources)
 
 
 def _sum(parts: Iterable[Range]) -> Range:
@@ -83,7 +73,3 @@ def _sum(parts: Iterable[Range]) -> Range:
     for one in parts:
         total = Range(total.value + one.value, total.low + one.low, total.high + one.high)
     return total
-
-
-def _times(one: Range, factor: float) -> Range:
-    return Range(one.value * factor, one.low * factor, one.high * factor)

@@ -17,6 +17,7 @@ from k3lib.errors import InputError, NoPriceError, near
 from k3lib.evaluate import Array, arrays
 from k3lib.facts.cluster_prices import LINES, ClusterPrice, lines_of
 from k3lib.facts.clusters import NamedCluster, Region, availability, cluster
+from k3lib.facts.planned import priced_as
 from k3lib.facts.prices import Price, price, prices
 from k3lib.facts.tables import GRADES, Grade
 from k3lib.ranges import Range
@@ -27,6 +28,9 @@ BASIS = {"": "once", "kW": "fitting", "kW-month": "place", "kWh": "energy", "per
          "card-year": "year", "Mbps-month": "month", "card-hour": "card-hour"}  # fmt: skip
 IN_REGION: dict[str, Region] = {"coast": "cn", "abroad": "other"}
 POWER, HOUSING, RENT, SERVERS = "power", "housing", "rent", "servers"
+# Lines that do not grow with the number of deployments, and bases whose price is of what other lines add up to.
+SHARED = ("porting", "staff", "monitoring", "compliance", "changes")
+OF_OTHERS = ("share", "fitting", "room", "upkeep", "place", "energy")
 # Symbols that belong to no line, and the item that gives each.
 GENERAL = {
     m.cny_per_usd: "fx.cny_per_usd",
@@ -73,7 +77,7 @@ class BillLine:
     basis: str
     currency: str
     count: str
-    times: float
+    times: int
     note: str
 
     @property
@@ -102,21 +106,48 @@ def worst(grades: Iterable[Grade]) -> Grade:
 
 
 def bill(
-    cluster_id: str, table: Mapping[str, Price] | None = None, choice: Choice | None = None, rent: str | None = None
+    of: str | NamedCluster,
+    table: Mapping[str, Price] | None = None,
+    choice: Choice | None = None,
+    rent: str | None = None,
 ) -> Bill:
     """The bill of a cluster, bought, or rented in a class of data/cluster_prices.csv.
 
-    Raises InputError for an unknown name, NoPriceError where nobody published a price.
+    of: its name, or the cluster itself. One that a reader planned has the lines of the same cards, as many times as it
+    has more of them. Raises InputError for an unknown name, NoPriceError where nobody published a price.
     """
     table, choice = prices() if table is None else table, choice or Choice()
-    row = cluster(cluster_id)
+    row, like, share = stands_for(of)
+    cluster_id = like.cluster_id
     held = lines_of(cluster_id)
     region = choice.region or default_region(cluster_id, choice, rent)
     options = choice.options(region) | ({"class": rent} if rent else {})
     wanted = [line for line in held if (line in RENTED if rent else line != RENT)]
     chosen = [_one(cluster_id, line, held[line], options) for line in wanted]
+    if share != 1:
+        chosen = [_grown(found, price(found.item_id, table), row, share) for found in chosen]
     lines = tuple(_line(found, table, row) for found in chosen)
     return Bill(row, region, lines, MappingProxyType(_inputs(chosen, table, choice)))
+
+
+def stands_for(of: str | NamedCluster) -> tuple[NamedCluster, NamedCluster, float]:
+    """A cluster, the one whose prices stand for it, and how many of that one it is.
+
+    Raises NoPriceError where no cluster with a price has such cards.
+    """
+    row = cluster(of) if isinstance(of, str) else of
+    found = priced_as(row)
+    if found is None:
+        raise NoPriceError(f"{row.cluster_id} has no published price: no cluster with one is made of {row.device}.")
+    return row, *found
+
+
+def _grown(row: ClusterPrice, item: Price, of: NamedCluster, share: float) -> ClusterPrice:
+    """A row of a cluster as of one that is so many of it."""
+    if row.per != "cluster" or row.line in SHARED or _basis(row, item) in OF_OTHERS:
+        return row
+    ends = {name: None if (end := getattr(row, name)) is None else end * share for name in ("low", "high")}
+    return row.model_copy(update={"cluster": of.cluster_id, "count": row.count * share, "grade": "assumed", **ends})
 
 
 # Lines that who rents pays as well.

@@ -21,7 +21,6 @@ from k3lib.cost.rent import CLASSES, rentals
 from k3lib.cost.unit import check_speed, unit_cost
 from k3lib.errors import InputError, NoPriceError, near
 from k3lib.evaluate import Array, arrays
-from k3lib.facts.clusters import cluster
 from k3lib.facts.prices import Price, price, prices
 from k3lib.ranges import Range, point
 
@@ -52,7 +51,7 @@ def cluster_option(name: str, held: Ownership, output_tps: Range) -> Option:
     check_speed(output_tps)
     inputs = {**held.bill.inputs, SPEED + held.cluster_id: Input(output_tps, "tok/s", "derived", (), falling=True)}
     kind, _, rest = name.partition(":")
-    row = cluster(held.cluster_id)
+    row = held.bill.cluster
     _, _, rent_class = rest.partition(":")
     label = f"{row.label}, {CLASSES[rent_class]}" if rent_class else row.label
     return Option(name, "own" if kind == "own" else "rent", label, MappingProxyType(inputs), held)

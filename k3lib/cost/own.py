@@ -23,6 +23,7 @@ from k3lib.cost.bill import (
 )
 from k3lib.cost.choice import Choice
 from k3lib.evaluate import Array, arrays
+from k3lib.facts.clusters import NamedCluster
 from k3lib.facts.prices import Price
 from k3lib.facts.tables import Grade
 from k3lib.ranges import Range, of_corners
@@ -94,12 +95,12 @@ class Ownership:
         return next(line for line in self.lines if line.name == name)
 
 
-def own(cluster_id: str, table: Mapping[str, Price] | None = None, choice: Choice | None = None) -> Ownership:
-    """What owning a cluster costs, line by line. table: prices, if not the project's.
+def own(of: str | NamedCluster, table: Mapping[str, Price] | None = None, choice: Choice | None = None) -> Ownership:
+    """What owning a cluster costs, line by line. of: its name, or the cluster. table: prices, if not the project's.
 
     Raises InputError for unknown names, NoPriceError where nobody published a price of such a cluster.
     """
-    return of_bill(bill(cluster_id, table, choice))
+    return of_bill(bill(of, table, choice))
 
 
 def of_bill(held: Bill) -> Ownership:

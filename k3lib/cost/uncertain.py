@@ -9,7 +9,7 @@ middle nine tenths are their range. Inputs that options share are drawn once for
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +95,10 @@ class Simulation:
         """Share of the draws in which one option is cheaper than another."""
         return float(np.mean(self.costs[one] < self.costs[other]))
 
+    def cheapest_of(self, names: Iterable[str]) -> dict[str, float]:
+        """The same as cheapest, were there no options but these."""
+        return _cheapest({name: self.costs[name] for name in names})
+
 
 def simulate(compared: Sequence[Option], mix: Mix, draws: int = DRAWS, seed: int = SEED) -> Simulation:
     """Many draws of what a million output tokens cost under each option."""
@@ -102,14 +106,15 @@ def simulate(compared: Sequence[Option], mix: Mix, draws: int = DRAWS, seed: int
         raise InputError("no option is given to simulate")
     values = drawn(merged(compared), draws, seed)
     costs = {option.name: cost(option, mix, values) for option in compared}
+    return Simulation(costs, {name: spread(one) for name, one in costs.items()}, _cheapest(costs))
+
+
+def _cheapest(costs: Mapping[str, Array]) -> dict[str, float]:
+    """Share of the draws in which each is the cheapest of all that are given."""
     names = list(costs)
     first = np.argmin(np.stack([costs[name] for name in names]), axis=0)
     counts = np.bincount(first, minlength=len(names))
-    return Simulation(
-        costs=costs,
-        spreads={name: spread(one) for name, one in costs.items()},
-        cheapest={name: float(count / draws) for name, count in zip(names, counts, strict=True)},
-    )
+    return {name: float(count / first.size) for name, count in zip(names, counts, strict=True)}
 
 
 def spreads_of(

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.plan import ENGINES, Plan, make_plan
+from k3lib.deploy.plan import ENGINES, Plan, capacity_bytes, make_plan
 from k3lib.engines import vllm
 from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.errors import InputError
 from k3lib.models.model import Model
+from k3lib.models.weights import weight_account
 from k3lib.units import GIBI
 
 SIZES = tuple(2**i for i in range(9))
@@ -96,16 +97,28 @@ def best_state_ratio(plan: Plan, context: int) -> float:
 
 
 def fewest_cards(model: Model, cluster: Cluster, engine_name: str, settings: Settings) -> Plan | None:
-    """The plan that fits on the fewest cards of a cluster's kind, or None; of equal ones that with the most tokens."""
-    cards = 1
-    while cards <= cluster.cards:
-        nodes = max(1, cards // cluster.cards_per_node)
-        smaller = Cluster(nodes, min(cards, cluster.cards_per_node), cluster.device)
+    """The plan that fits on the fewest cards of a cluster's kind, or None; of equal ones that with the most tokens.
+
+    Within a server 1, 2, 4 cards and so on, beyond one whole servers.
+    """
+    routed = weight_account(model).routed_bytes  # each is on some card, so fewer cards need not be tried
+    memory = capacity_bytes(cluster.device)
+    for smaller in smaller_clusters(cluster):
+        if smaller.cards * memory < routed:
+            continue
         plans = [p for p in plans_of(model, smaller, engine_name, settings) if p.fits]
         if plans:
             return max(plans, key=lambda p: p.caches.kv_tokens if p.caches else 0)
-        cards *= 2
     return None
+
+
+def smaller_clusters(cluster: Cluster) -> Iterator[Cluster]:
+    """Parts of a cluster in growing size: some cards of one server, by powers of two, then whole servers."""
+    for cards in SIZES:
+        if cards < cluster.cards_per_node:
+            yield Cluster(1, cards, cluster.device)
+    for nodes in range(1, cluster.nodes + 1):
+        yield replace(cluster, nodes=nodes)
 
 
 MOST_NODES = 8

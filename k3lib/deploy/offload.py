@@ -16,11 +16,10 @@ from k3lib.account import symbols as s
 from k3lib.account.tensors import Stored
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.passes import PassTimes
 from k3lib.deploy.pilot import resident_experts
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.setup import constants
-from k3lib.deploy.speed import US_PER_MS, Options, set_up
+from k3lib.deploy.speed import US_PER_MS, Options, passes_of, set_up
 from k3lib.deploy.variants import with_experts
 from k3lib.engines.layout import Cluster, Layout, parse_cluster, parse_layout
 from k3lib.errors import InputError
@@ -35,6 +34,7 @@ End = Literal["value", "low", "high"]
 ENDS: tuple[End, ...] = ("value", "low", "high")
 MS_PER_S = 1e3
 MISSING = {"copied": eq.copied_us(), "computed": eq.computed_us()}
+MISSED, MISSED_BYTES, HITS = eq.missed_experts(), eq.missed_bytes(), eq.hit_rate()
 # Values by the symbol that the equations know them by, and their unit there.
 SUPPOSED = {s.link_rate: ("link_rate", "MB/s"), s.links: ("links", "cards"), s.host_rate: ("host_rate", "MB/s"),
             s.copy_share: ("copy_share", "1"), s.host_share: ("host_share", "1"), s.host_work: ("host_work", "MFLOPS"),
@@ -143,7 +143,7 @@ def value_of(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> float:
 
 def hit_rate(resident_share: float, skew: float) -> float:
     """Share of a token's experts that it finds on the cards. Raises InputError for a share outside 0 to 1."""
-    return value_of(eq.hit_rate(), {s.resident_share: resident_share, s.skew: skew})
+    return value_of(HITS, {s.resident_share: resident_share, s.skew: skew})
 
 
 def supposed(end: End = "value", servers: int = 1) -> dict[sp.Symbol, float]:
@@ -170,9 +170,18 @@ def with_resident(model: Model, resident: int) -> Model:
     return replace(part, arrays=arrays)
 
 
-def _plan(case: Case, model: Model) -> Plan:
-    settings = replace(case.settings, max_model_len=case.context)
-    return make_plan(model, case.cluster, case.layout, case.engine, settings)
+# Plans by case and experts on the cards; each entry holds the case's model, so that the id stays its own.
+_PARTS: dict[tuple[object, ...], tuple[Model, Plan]] = {}
+
+
+def _plan(case: Case, experts: int) -> Plan:
+    """The plan with so many experts of every layer on the cards."""
+    key = (id(case.model), case.cluster, case.layout, case.engine, case.settings, case.context, experts)
+    if key not in _PARTS:
+        settings = replace(case.settings, max_model_len=case.context)
+        part = with_resident(case.model, experts)
+        _PARTS[key] = case.model, make_plan(part, case.cluster, case.layout, case.engine, settings)
+    return _PARTS[key][1]
 
 
 def resident(case: Case, clients: int) -> int:
@@ -180,8 +189,8 @@ def resident(case: Case, clients: int) -> int:
     values = case.model.values
     if clients < 1:
         raise InputError(f"clients = {clients}: must be at least 1")
-    return resident_experts(lambda n: with_resident(case.model, n), values[s.experts], values[s.experts_per_token],
-                            lambda part: _plan(case, part), clients, case.context)  # fmt: skip
+    return resident_experts(lambda experts: _plan(case, experts), values[s.experts], values[s.experts_per_token],
+                            clients, case.context)  # fmt: skip
 
 
 def expert_values(model: Model) -> dict[sp.Symbol, float]:
@@ -206,9 +215,9 @@ def offloaded(case: Case, clients: int, way: Way, numbers: co.Table, options: Op
     if not on_cards:
         raise InputError(f"{case.model.name} on {case.cluster} as {case.layout}: beside the caches of {clients} "
                          "requests the cards do not hold the experts of one token")  # fmt: skip
-    plan = _plan(case, case.model)
+    plan = _plan(case, case.model.values[s.experts])
     setup = set_up(plan, options or Options())
-    passes, known = PassTimes(setup), constants(setup, numbers)
+    passes, known = passes_of(setup), constants(setup, numbers)
     chunk = min(case.settings.chunk_tokens or plan.engine.whole("chunk_tokens"), case.context)
     total = eq.offloaded_us(MISSING[way])
 
@@ -229,8 +238,8 @@ def offloaded(case: Case, clients: int, way: Way, numbers: co.Table, options: Op
     needed, usable = _host(case, on_cards)
     return Offloaded(
         clients, way, on_cards, case.model.values[s.experts], needed, usable, needed <= usable.value,
-        _span(eq.hit_rate(), generating, 1.0), value_of(eq.missed_experts(), middle),
-        value_of(eq.missed_bytes(), middle), middle[s.card_us] / US_PER_MS, tpot,
+        _span(HITS, generating, 1.0), value_of(MISSED, middle), value_of(MISSED_BYTES, middle),
+        middle[s.card_us] / US_PER_MS, tpot,
         Span(*(clients * MS_PER_S / x for x in (tpot.value, tpot.high, tpot.low))),
         chunk, _span(total, reading, US_PER_MS),
     )  # fmt: skip

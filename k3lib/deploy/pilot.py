@@ -17,6 +17,7 @@ from k3lib.models.weights import weight_account
 from k3lib.units import GIBI
 
 Make = Callable[[int], Model]
+STATE_MIXERS = ("kda", "gdn")
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class Pilot:
     free_with_experts_gib: float
 
 
-def largest(make: Make, least: int, most: int, holds: Callable[[Model], bool]) -> int:
-    """The largest number from least to most whose model is held, 0 for none. What holds a number holds all below it."""
-    if least > most or not holds(make(least)):
+def largest(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from least to most that is held, 0 for none. What holds a number holds all below it."""
+    if least > most or not holds(least):
         return 0
     while least < most:
         middle = (least + most + 1) // 2
-        if holds(make(middle)):
+        if holds(middle):
             least = middle
         else:
             most = middle - 1
@@ -71,8 +72,10 @@ def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings:
 
     total = weight_account(model).bytes
     all_layers, all_experts = len(model.mixers), model.values[s.experts]
-    layers = largest(layers_of, max(1, layout.pp), all_layers, lambda part: plan(part).fits)
-    experts = largest(experts_of, model.values[s.experts_per_token], all_experts, lambda part: plan(part).fits)
+    # A part without a layer that keeps tokens would hold requests without end.
+    shortest = next((i + 1 for i, mixer in enumerate(model.mixers) if mixer not in STATE_MIXERS), 1)
+    layers = largest(lambda n: plan(layers_of(n)).fits, max(shortest, layout.pp), all_layers)
+    experts = largest(lambda n: plan(experts_of(n)).fits, model.values[s.experts_per_token], all_experts)
 
     def held(make: Make, n: int) -> tuple[float, float]:
         if not n:
@@ -84,15 +87,17 @@ def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings:
                  *held(experts_of, experts))  # fmt: skip
 
 
-def resident_experts(make: Make, most: int, least: int, plan: Callable[[Model], Plan], clients: int,
-                     context: int) -> int:  # fmt: skip
-    """Experts of every layer that fit on the cards beside the caches of so many requests of `context` tokens."""
+def resident_experts(plan: Callable[[int], Plan], most: int, least: int, clients: int, context: int) -> int:
+    """Experts of every layer that fit on the cards beside the caches of so many requests of `context` tokens.
 
-    def holds(part: Model) -> bool:
-        made = plan(part)
+    plan: by experts.
+    """
+
+    def holds(experts: int) -> bool:
+        made = plan(experts)
         return made.fits and largest_concurrency(made, context) * copies(made) >= clients
 
-    return largest(make, least, most, holds)
+    return largest(holds, least, most)
 
 
 def copies(plan: Plan) -> int:

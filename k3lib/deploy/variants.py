@@ -80,10 +80,13 @@ def with_layers(model: Model, layers: int) -> Model:
 
 def model_of(row: Variant) -> Model | None:
     """A variant as the account sees it, its rest as in the format's own choice; None for a form it does not know."""
-    if not row.form:
-        return None
-    model = load_model(MODEL) if row.form == "mxfp4" else load_model(MODEL, row.form)
-    return model if row.experts == model.values[s.experts] else with_experts(model, row.experts)
+    return _model(row.form, row.experts) if row.form else None
+
+
+@lru_cache(maxsize=64)
+def _model(form: str, experts: int) -> Model:
+    model = load_model(MODEL) if form == "mxfp4" else load_model(MODEL, form)
+    return model if experts == model.values[s.experts] else with_experts(model, experts)
 
 
 @lru_cache(maxsize=64)
@@ -159,24 +162,31 @@ def fewest(name: str, device: str, settings: Settings, engine: str = "vllm", nod
     Raises InputError for an unknown variant or device.
     """
     row = variant(name)
-    cluster = Cluster(nodes, per_server, device)
     model = model_of(row)
-    if model is not None:
-        plan = fewest_cards(model, cluster, engine, settings)
-        return Fit(name, device, plan.cluster.cards if plan else None, cluster.cards, False,
-                   str(plan.layout) if plan else "", per_server=per_server)  # fmt: skip
-    plan = _whole_fit(cluster, settings, engine)
+    if model is None:
+        return fewest_by_bytes(name, size(name).bytes, device, settings, engine, nodes, per_server)
+    cluster = Cluster(nodes, per_server, device)
+    plan = _held(row.form, row.experts, cluster, settings, engine)
+    return Fit(name, device, plan.cluster.cards if plan else None, cluster.cards, False,
+               str(plan.layout) if plan else "", per_server=per_server)  # fmt: skip
+
+
+def fewest_by_bytes(name: str, file_bytes: float, device: str, settings: Settings, engine: str = "vllm",
+                    nodes: int = 16, per_server: int = 8) -> Fit:  # fmt: skip
+    """The lower bound for a file of so many bytes, whatever lies in it: memory beside the reserve of a fitting plan."""
+    cluster = Cluster(nodes, per_server, device)
+    plan = _held("mxfp4", variant("mxfp4").experts, cluster, settings, engine)
     if plan is None:
         return Fit(name, device, None, cluster.cards, True, per_server=per_server)
     low, high = usable_bytes(plan)
-    cards = math.ceil(size(name).bytes / high)
+    cards = math.ceil(file_bytes / high)
     return Fit(name, device, cards if cards <= cluster.cards else None, cluster.cards, True, "", low, high, per_server)
 
 
-@lru_cache(maxsize=16)
-def _whole_fit(cluster: Cluster, settings: Settings, engine: str) -> Plan | None:
-    """A fitting plan of the released model, whose reserve lines are taken."""
-    return fewest_cards(load_model(MODEL), cluster, engine, settings)
+@lru_cache(maxsize=256)
+def _held(form: str, experts: int, cluster: Cluster, settings: Settings, engine: str) -> Plan | None:
+    """The plan on the fewest cards of a form with so many experts."""
+    return fewest_cards(_model(form, experts), cluster, engine, settings)
 
 
 def fits(names: Iterable[str], devices: Iterable[str], settings: Settings) -> tuple[Fit, ...]:

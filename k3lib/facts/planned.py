@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.errors import InputError
-from k3lib.facts.catalog import devices
+from k3lib.facts.catalog import device_fact
 from k3lib.facts.clusters import SHAPE, ClusterFact, NamedCluster, cluster_fact, cluster_facts, clusters
 
 # Network cards of servers that a reader plans.
@@ -23,7 +23,7 @@ def planned(shape: str, nics: int) -> NamedCluster:
         if (row.shape, row.nics, row.nic_gbit) == (shape, nics, NIC_GBIT):
             return row
     nodes, cards, device = int(parts[1]), int(parts[2]), parts[3]
-    like, domain = alike(device), round(devices()[device, "scale_up_domain"].value)
+    like, domain = alike(device), round(device_fact(device, "scale_up_domain").value)
     return NamedCluster(
         cluster_id=f"{device}-{nodes}x{cards}-{nics}nic",
         label=f"{nodes} servers of {cards} {device} with {nics} network cards each",
@@ -41,6 +41,17 @@ def planned(shape: str, nics: int) -> NamedCluster:
 def alike(device: str) -> NamedCluster | None:
     """The first named cluster of a card."""
     return next((row for row in clusters().values() if row.device == device), None)
+
+
+def priced_as(row: NamedCluster) -> tuple[NamedCluster, float] | None:
+    """The named cluster whose prices stand for this one, and how many of it this one is.
+
+    None where no named cluster has such cards.
+    """
+    if row.cluster_id in clusters():
+        return row, 1.0
+    like = alike(row.device)
+    return (like, row.cards / like.cards) if like else None
 
 
 def fact_of(row: NamedCluster, quantity: str) -> ClusterFact | None:

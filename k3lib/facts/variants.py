@@ -23,6 +23,8 @@ from k3lib.facts.tables import (
     load_rows,
 )
 
+PER_CENT = 100
+
 
 class Variant(Sourced):
     """Kimi K3 in another form. kind: a format, a GGUF file, or fewer experts.
@@ -58,7 +60,9 @@ class Quality(Sourced):
     """One figure of what a variant, a relative or a cache's data type is worth beside its baseline, as printed.
 
     subject: what was tried. kind: what was changed: the weights' format, experts pruned, the cache's or the state's
-    data type, or only the order of sums. variant_id: the row of variants.csv it speaks of, where it does.
+    data type, or only the order of sums. variant_id: the row of variants.csv it speaks of, where it does. nature: a
+    task that users have too, or a proxy such as an error of weights. method, kept_pct: how experts were chosen, and the
+    share of them that was kept; of pruned models only, the share empty where it is not stated.
     """
 
     subject: Text
@@ -66,12 +70,23 @@ class Quality(Sourced):
     kind: Literal["format", "pruning", "cache", "state", "sums"]
     variant_id: str = ""
     benchmark: Text
+    nature: Literal["task", "proxy"]
+    method: Literal["", "REAP", "EAN", "frequency"] = ""
+    kept_pct: OptionalNumber = None
     score: Signed
     baseline: OptionalSigned = None
     unit: UnitName
     grade: Grade
     as_of: AsOf
     note: str = ""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Quality:
+        if bool(self.method) != (self.kind == "pruning"):
+            raise ValueError(f"method '{self.method}' does not go with kind {self.kind}: pruned models have one")
+        if self.kept_pct is not None and not (self.method and 0 < self.kept_pct <= PER_CENT):
+            raise ValueError(f"kept_pct {self.kept_pct:g}: must be above 0 and at most 100, of pruned models only")
+        return self
 
 
 class Offload(Measure):

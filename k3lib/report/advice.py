@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -210,3 +210,13 @@ def by_hand(case: Decision, world: World, plan: NamedCluster) -> str:
     most = HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / seconds
     return (f"{asked} They would pay from {volume:,.0f} million tokens a day; within the goals they give at most "
             f"{number(most, ',.0f' if most >= FINE else ',.1f')}.")  # fmt: skip
+
+
+def worth_drawing(curves: Mapping[str, Array], allowed: Collection[str], always: Iterable[str]) -> list[str]:
+    """Of costs by volume those that are cheapest somewhere, of all and of the allowed, and what is always drawn."""
+    picked = [name for name in always if name in curves]
+    for names in ([*curves], [name for name in curves if name in allowed]):
+        if names:
+            table = np.array([np.where(np.isnan(curves[name]), np.inf, curves[name]) for name in names])
+            picked += [names[at] for at in table.argmin(axis=0)]
+    return list(dict.fromkeys(picked))

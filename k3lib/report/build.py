@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -17,10 +20,12 @@ from tqdm import tqdm
 from k3lib import results as res
 from k3lib.errors import InputError, near
 from k3lib.facts import registry
-from k3lib.facts.paths import DATA, ROOT, shown
+from k3lib.facts.paths import BUILD, DATA, ROOT, shown
+from k3lib.facts.prices import prices_with
 from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
+from k3lib.report.changes import Changes, compare, inputs
 from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
 from k3lib.report.run import WORKBOOK, Job, Runner, environment, made_from, write_log
@@ -38,24 +43,25 @@ def build(
     only: Sequence[str] = (),
     out: Path | None = None,
     fresh: bool = False,
+    prices: Path | None = None,
 ) -> Path:
     """Run the notebooks, collect their results, build the book with warnings as errors, publish it.
 
-    fresh: run every notebook, also those that ran before from the same inputs.
+    fresh: run every notebook, also those that ran before from the same inputs. prices: a file of prices in place of the
+    scenario's.
     Prints the address of the home page last and returns its path. Raises InputError for anything that stops it;
     what was published before then stays as it was.
     """
     out = (out or ROOT / "_build").absolute()
-    scenario = load_scenario(scenario_name, overrides)
+    scenario, price_file = with_price_file(load_scenario(scenario_name, overrides), prices)
     jobs = plan(scenario)
     registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
         with tqdm(total=len(chosen) + 3, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
-            executed = _executed(jobs, chosen, stage, out, bar, fresh, scenario)
-            recorded = (r for name, nb in executed.items() for r in res.collect(name, nb))
-            results = res.together([*recorded, _scenario(scenario)])
-            _lay_out(stage, executed, results)
+            executed = _executed(jobs, chosen, stage, out, bar, fresh, price_file, scenario)
+            results = _collected(executed, scenario)
+            _lay_out(stage, executed, results, _from_base(scenario, results))
             bar.set_postfix_str("book")
             _sphinx(stage, out)
             bar.update()
@@ -67,6 +73,19 @@ def build(
     print(f"{len(results)} results from {len(jobs)} notebooks. Open this address in a browser; it needs no network:")
     print(index.as_uri())
     return index
+
+
+def with_price_file(scenario: Scenario, prices: Path | None = None) -> tuple[Scenario, Path | None]:
+    """The scenario with its file of prices by name and content, as the book names it, and where the file is.
+
+    prices: a file in place of the scenario's. Raises InputError for a file that cannot be used.
+    """
+    path = prices or (Path(scenario.price_file) if scenario.price_file else None)
+    if path is None:
+        return scenario, None
+    prices_with(path)
+    name = f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
+    return scenario.model_copy(update={"price_file": name}), path.absolute()
 
 
 def plan(scenario: Scenario) -> list[Job]:
@@ -91,6 +110,21 @@ def plan(scenario: Scenario) -> list[Job]:
     return jobs
 
 
+def results_of(scenario: Scenario) -> dict[str, res.Result]:
+    """All results of a scenario; notebooks that ran before from the same inputs are not run again."""
+    scenario, price_file = with_price_file(scenario)
+    jobs = plan(scenario)
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as stage, tqdm(disable=True) as bar:
+        executed = _executed(jobs, jobs, Path(stage), BUILD, bar, False, price_file)
+    return _collected(executed, scenario)
+
+
+def _collected(executed: Mapping[str, Any], scenario: Scenario) -> dict[str, res.Result]:
+    recorded = (r for name, nb in executed.items() for r in res.collect(name, nb))
+    return res.together([*recorded, _scenario(scenario)])
+
+
 def _scenario(scenario: Scenario) -> res.Result:
     """What every page may say of the scenario that it shows."""
     return res.make("scenario.name", in_words(scenario), unit="", grade="assumed", sources=["k3lib_assumed"])
@@ -106,7 +140,7 @@ def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
 
 
 def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any, fresh: bool,
-              scenario: Scenario | None = None) -> dict[str, Any]:  # fmt: skip
+              price_file: Path | None, scenario: Scenario | None = None) -> dict[str, Any]:  # fmt: skip
     """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran.
 
     scenario: of the workbook, which is written beside them, and last, when the speeds that it takes are known.
@@ -114,7 +148,7 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
     work.mkdir()
-    runner = Runner(work, out / LOG, fresh)
+    runner = Runner(work, out / LOG, fresh, price_file)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         futures: dict[Future[Any], str] = {pool.submit(runner.notebook, job): job.name for job in chosen}
         if scenario is not None:
@@ -152,7 +186,17 @@ def _last_run(job: Job, out: Path) -> Any:
     return notebook
 
 
-def _lay_out(stage: Path, executed: Mapping[str, Any], results: Mapping[str, res.Result]) -> None:
+def _from_base(scenario: Scenario, results: Mapping[str, res.Result]) -> Changes | None:
+    """What differs from the base scenario; None for the base one itself."""
+    base = load_scenario()
+    if scenario == base:
+        return None
+    return compare(results_of(base), results, inputs(base.model_dump(), scenario.model_dump()))
+
+
+def _lay_out(
+    stage: Path, executed: Mapping[str, Any], results: Mapping[str, res.Result], changes: Changes | None
+) -> None:
     """The book's sources with everything generated beside them, and what is published apart from the book."""
     book, ready = stage / "book", stage / "ready"
     shutil.copytree(BOOK, book)
@@ -171,6 +215,8 @@ def _lay_out(stage: Path, executed: Mapping[str, Any], results: Mapping[str, res
             nbs.write(nbs.page(notebook), folder / f"{name}.ipynb")
     for folder in (ready / "downloads", book / "_generated"):
         shutil.copy(stage / WORKBOOK, folder)
+    changed = json.dumps(changes and changes.as_json(), indent=1, sort_keys=True, ensure_ascii=False)
+    (book / "_generated" / "changes.json").write_text(changed + "\n", encoding="utf-8", newline="\n")
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):
         for folder in (ready, ready / "downloads", book / "_generated"):
             (folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -24,7 +24,7 @@ def _text(text: str) -> nodes.paragraph:
     return nodes.paragraph(text=text)
 
 
-def _table(label: str, header: list[nodes.Node | str], rows: Iterable[list[nodes.Node | str]]) -> list[nodes.Node]:
+def table(label: str, header: list[nodes.Node | str], rows: Iterable[list[nodes.Node | str]]) -> list[nodes.Node]:
     """A table that scrolls by itself where it is wider than the screen; strings become paragraphs."""
     group = nodes.tgroup(cols=len(header))
     group += [nodes.colspec(colwidth=1) for _ in header]
@@ -48,15 +48,17 @@ def _row(cells: Iterable[nodes.Node | str]) -> nodes.row:
     return row
 
 
-def _paragraph(*children: nodes.Node | str) -> nodes.paragraph:
-    paragraph = nodes.paragraph()
+def paragraph(*children: nodes.Node | str) -> nodes.paragraph:
+    """A paragraph of texts and nodes."""
+    found = nodes.paragraph()
     for child in children:
-        paragraph += nodes.Text(child) if isinstance(child, str) else child
-    return paragraph
+        found += nodes.Text(child) if isinstance(child, str) else child
+    return found
 
 
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
+    "alternatives": "Alternatives",
     "article": "The two articles' readings",
     "compare": "Workloads on clusters",
     "calibration": "How good the predictions are",
@@ -103,11 +105,11 @@ class Notation(SphinxDirective):
             section = nodes.section(ids=[f"notation-{topic.replace(' ', '-')}"])
             section += nodes.title(text=topic[0].upper() + topic[1:])
             rows: list[list[nodes.Node | str]] = [
-                [_paragraph(nodes.math(text=q.latex)), q.meaning, q.unit, _paragraph(nodes.literal(text=q.name))]
+                [paragraph(nodes.math(text=q.latex)), q.meaning, q.unit, paragraph(nodes.literal(text=q.name))]
                 for q in REGISTRY.values()
                 if q.topic == topic
             ]
-            section += _table(f"Symbols: {topic}", ["Symbol", "Meaning", "Unit", "Name in k3lib"], rows)
+            section += table(f"Symbols: {topic}", ["Symbol", "Meaning", "Unit", "Name in k3lib"], rows)
             found.append(section)
         return found
 
@@ -121,7 +123,7 @@ class Sources(SphinxDirective):
             term = nodes.term(ids=[trail.source_anchor(source.source_id)])
             term += [nodes.Text(source.title), nodes.Text(f" ({source.kind}, {source.as_of})")]
             where = source.locator.removeprefix("https://").removeprefix("http://")
-            definition = nodes.definition("", _paragraph(nodes.literal(text=where)))
+            definition = nodes.definition("", paragraph(nodes.literal(text=where)))
             if source.note:
                 definition += _text(source.note)
             listing += nodes.definition_list_item("", term, definition)
@@ -152,23 +154,23 @@ class Numbers(SphinxDirective):
     def _trail(self, result: res.Result) -> nodes.definition:
         definition = nodes.definition("", _text(trail.GRADE_MEANING[result.grade] + "."))
         if result.equation:
-            definition += _paragraph("Equation: ", nodes.math(text=result.equation))
+            definition += paragraph("Equation: ", nodes.math(text=result.equation))
         if result.inputs:
-            paragraph = _paragraph("Inputs: ")
+            line = paragraph("Inputs: ")
             for i, (name, item) in enumerate(result.inputs.items()):
-                paragraph += [nodes.Text("; " if i else ""), *self._input(name, item)]
-            definition += paragraph
+                line += [nodes.Text("; " if i else ""), *self._input(name, item)]
+            definition += line
         if result.sources:
-            paragraph = _paragraph("Sources: ")
+            line = paragraph("Sources: ")
             for i, source_id in enumerate(result.sources):
                 uri = f"{SOURCES_PAGE}.html#{trail.source_anchor(source_id)}"
                 link = nodes.reference("", catalog.sources()[source_id].title, refuri=uri, internal=True)
-                paragraph += [nodes.Text("; " if i else ""), link]
-            definition += paragraph
+                line += [nodes.Text("; " if i else ""), link]
+            definition += line
         if result.notebook:
             title = self.titles.get(result.notebook, result.notebook)
             page = nodes.reference("", title, refuri=f"nb/{result.notebook}.html", internal=True)
-            definition += _paragraph("Made in: ", page)
+            definition += paragraph("Made in: ", page)
         return definition
 
     def _input(self, name: str, item: Any) -> list[nodes.Node]:
@@ -186,8 +188,8 @@ class FactTables(SphinxDirective):
         for name, (what, load) in registry.TABLES.items():
             count = len(tuple(load()))
             number = nodes.paragraph(text=f"{count:,}", classes=["k3-right"])
-            rows.append([_paragraph(nodes.literal(text=f"data/{name}")), what, number])
-        return _table(
+            rows.append([paragraph(nodes.literal(text=f"data/{name}")), what, number])
+        return table(
             "Tables of facts", ["Table", "What a row is", nodes.paragraph(text="Rows", classes=["k3-right"])], rows
         )
 
@@ -200,7 +202,7 @@ class Units(SphinxDirective):
         rows: list[list[nodes.Node | str]] = [
             [name, nodes.paragraph(text=f"{int(unit(name).factor):,} B", classes=["k3-right"])] for name in names
         ]
-        return _table("Units of bytes", ["Unit", nodes.paragraph(text="Bytes", classes=["k3-right"])], rows)
+        return table("Units of bytes", ["Unit", nodes.paragraph(text="Bytes", classes=["k3-right"])], rows)
 
 
 DIRECTIVES = {

@@ -16,6 +16,7 @@ from k3lib import kept
 from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT, shown
+from k3lib.facts.price_parameters import PRICES_FILE
 from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
 
@@ -39,12 +40,13 @@ class Job:
 class Runner:
     """Runs notebooks, several at once. work: a folder of the build. log: where a fault's trace is written.
 
-    fresh: also those that ran before from the same inputs.
+    fresh: also those that ran before from the same inputs. price_file: the reader's own prices.
     """
 
     work: Path
     log: Path
     fresh: bool = False
+    price_file: Path | None = None
     _running: set[subprocess.Popen[str]] = field(default_factory=set)
     _stopped: bool = False
     _lock: Lock = field(default_factory=Lock)
@@ -97,6 +99,8 @@ class Runner:
         raise InputError(f"{message} (the whole trace: {shown(self.log)})" if trace else message)
 
     def _process(self, command: Sequence[str], more: dict[str, str]) -> tuple[int, str, str]:
+        if self.price_file:
+            more |= {PRICES_FILE: str(self.price_file)}
         if self.fresh:
             more |= {kept.FOLDER: str(self.work / "kept")}
         with self._lock:

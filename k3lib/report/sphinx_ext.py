@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxRole
 from k3lib import results as res
 from k3lib.errors import InputError, near
 from k3lib.report import directives, trail
+from k3lib.report.changed_page import Changed
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register everything with Sphinx."""
     app.add_role("val", Val())
     app.add_node(Number, html=(_visit_number, _depart_number), latex=(_skip, _skip), text=(_skip, _skip))
-    for name, directive in directives.DIRECTIVES.items():
+    for name, directive in {**directives.DIRECTIVES, "k3-changes": Changed}.items():
         app.add_directive(name, directive)
     for name in SCRIPTS:
         app.add_js_file(name, loading_method="defer")

@@ -162,14 +162,14 @@ USED, USED_ON_CARD, USED_SHARE = sp.Symbol("D"), sp.Symbol("D_{card}"), eq.disti
 def in_short(left: str, expression: sp.Expr) -> None:
     """Show `left = expression` with the number of used experts written as D, and T for the tokens that meet in them."""
     short = expression.subs(USED_SHARE, USED / s.experts).subs(eq.expert_tokens(), sp.Symbol("T"))
-    _show(left, short)
+    displayed(left, short)
 
 
 def even_routing(left: str) -> None:
     """Show the number of used experts where all are equally popular, with T for the tokens that meet in them."""
     share = sp.Min(1, s.experts_per_token / s.experts)
     even = eq.distinct_experts().subs(s.skew, 0).subs(share, sp.Symbol(r"\tfrac{k}{E}"))
-    _show(left, sp.nsimplify(even.subs(eq.expert_tokens(), sp.Symbol("T")), rational=True, tolerance=1e-9))
+    displayed(left, sp.nsimplify(even.subs(eq.expert_tokens(), sp.Symbol("T")), rational=True, tolerance=1e-9))
 
 
 def attention_equations() -> None:
@@ -180,11 +180,12 @@ def attention_equations() -> None:
     work = next(x for x in larger.args if x.has(s.mla_share))
     names = {read: sp.Symbol("t_{read}"), work: sp.Symbol("t_{work}")}
     for limit, symbol in names.items():
-        _show(str(symbol), limit)
-    _show("t_{MLA}", generating.subs(larger, sp.Max(*names.values(), evaluate=False)))
+        displayed(str(symbol), limit)
+    displayed("t_{MLA}", generating.subs(larger, sp.Max(*names.values(), evaluate=False)))
 
 
-def _show(left: str, expression: sp.Expr) -> None:
+def displayed(left: str, expression: sp.Expr) -> None:
+    """Show `left = expression`, whose symbols may be short names that are declared nowhere."""
     names: Mapping[sp.Symbol, str] = {q.symbol: q.latex for q in s.REGISTRY.values()}
     text = f"$$\n{left} = {sp.latex(expression, symbol_names=dict(names))}\n$$"
     display({"text/latex": text, "text/plain": f"{left} = {expression}"}, raw=True)
