@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -24,14 +26,33 @@ ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 
 def changed(source: Path, target: Path, cells: Mapping[str, Any]) -> Path:
     """A copy without stored results, in which named cells, or those of an address as 'Inputs!C5', hold other values."""
-    book = openpyxl.load_workbook(source)
+    with zipfile.ZipFile(source) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    book = parts["xl/workbook.xml"].decode("utf-8")
+    names = dict(re.findall(r'<definedName name="(\w+)">([^<]+)</definedName>', book))
+    sheets = {
+        name: f"xl/worksheets/sheet{at}.xml" for at, name in enumerate(re.findall(r'<sheet name="([^"]+)"', book), 1)
+    }
+    for path in sheets.values():
+        parts[path] = re.sub(rb"(</f>)<v>[^<]*</v>", rb"\1", parts[path])
     for name, value in cells.items():
-        sheet, _, address = name.rpartition("!")
-        if not sheet:
-            ((sheet, address),) = book.defined_names[name].destinations
-        book[sheet][address.replace("$", "")] = value
-    book.save(target)
+        sheet, _, address = names.get(name, name).replace("$", "").rpartition("!")
+        path = sheets[sheet.strip("'")]
+        parts[path], times = re.subn(
+            rf'<c r="{address}"( s="\d+")?[^>]*?(?:/>|>.*?</c>)'.encode(), _cell(address, value), parts[path]
+        )
+        assert times == 1, name
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
     return target
+
+
+def _cell(address: str, value: Any) -> bytes:
+    """What a cell with a word or a number is in the file."""
+    if isinstance(value, str):
+        return rf'<c r="{address}"\1 t="inlineStr"><is><t>{value}</t></is></c>'.encode()
+    return rf'<c r="{address}"\1><v>{value!r}</v></c>'.encode()
 
 
 def recalculated(files: Iterable[Path], folder: Path) -> dict[str, Path]:

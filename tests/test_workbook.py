@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ import pytest
 import spreadsheet
 from openpyxl.formula import Tokenizer
 
+from k3lib.choose.costed import costs
 from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen
-from k3lib.choose.world import MAKERS, world
+from k3lib.choose.world import MAKERS
 from k3lib.cost import api
-from k3lib.cost.choice import Choice
-from k3lib.cost.own import NOT_COUNTED, Ownership, of_bill, own
-from k3lib.cost.rent import rental
+from k3lib.cost.own import NOT_COUNTED, Ownership
 from k3lib.cost.unit import TOKENS, break_even, break_even_hours, pays_back_months, unit_cost
 from k3lib.errors import InputError
 from k3lib.facts.cluster_prices import LINES
@@ -31,13 +30,13 @@ from k3lib.facts.clusters import NamedCluster, cluster
 from k3lib.facts.planned import planned
 from k3lib.facts.price_parameters import price_parameters, with_parameters
 from k3lib.facts.prices import prices
-from k3lib.facts.scenario import load_scenario
 from k3lib.facts.workloads import workloads
 from k3lib.ranges import Range
 from k3lib.report import workbook
 from k3lib.report.cells import plain
+from k3lib.report.cost_words import PLACES
 from k3lib.report.workbook_bills import PARTS_OF_MONTH
-from k3lib.report.workbook_data import bill_of, choice_of, held_options
+from k3lib.report.workbook_data import content
 
 pytestmark = pytest.mark.xdist_group("workbook")
 CASES = ("low", "default", "high")
@@ -73,13 +72,17 @@ def scene(plan: NamedCluster | None = None) -> Fixed:
     return Fixed(plan or cluster("h20x32"), cluster("a3x64"), workloads(), None, "vllm", "mxfp4")  # type: ignore[arg-type]
 
 
-HERE, TABLE, CHOICE = scene(), prices(), Choice()
+HERE, TABLE = scene(), prices()
+BUSY = 0.4
+COSTS = costs(HERE, TABLE, BUSY)
+OPTIONS = {f"own:{name}" for name in COSTS.owned}
+OPTIONS |= {f"rent:{name}:{rent}" for name, let in COSTS.rented.items() for rent in let}
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("workbook") / "k3-costs.xlsx"
-    workbook.write(path, HERE, TABLE, CHOICE, WORDS)
+    workbook.write(path, COSTS, WORDS)
     return path
 
 
@@ -117,7 +120,7 @@ def hostile(path: Path) -> None:
     rows = [one.model_copy(update={"short": next(words), "label": next(words)}) for one in HERE.clusters]
     here = Fixed(rows[0], next(r for r in rows if r.cluster_id == "a3x64"), loads, None, "vllm", "mxfp4")  # type: ignore[arg-type]
     here.__dict__["clusters"] = tuple(rows)
-    workbook.write(path, here, table, CHOICE, HOSTILE[0])
+    workbook.write(path, costs(here, table, BUSY), HOSTILE[0])
 
 
 def at(found: Range, case: str, *, falling: bool = False) -> float:
@@ -125,24 +128,19 @@ def at(found: Range, case: str, *, falling: bool = False) -> float:
     return float(found.corners(falling=falling)[CASES.index(case)])
 
 
-@lru_cache(maxsize=64)
 def held_of(option: str) -> Ownership:
     kind, name, *rest = option.split(":")
-    return own(name, TABLE, CHOICE) if kind == "own" else rental(name, rest[0], TABLE, CHOICE)
+    return COSTS.owned[name] if kind == "own" else COSTS.rented[name][rest[0]]
 
 
 def speed_of(option: str, workload: str) -> Range:
-    entry = HERE.entry(cluster(option.split(":")[1]), workload)
-    return (entry.most or entry.seen).output_tps  # type: ignore[union-attr]
-
-
-@lru_cache(maxsize=1)
-def all_offers() -> dict[str, api.Offer]:
-    return api.offers(TABLE)
+    full = COSTS.full(option.split(":")[1], workload)
+    assert full
+    return full.seen.output_tps
 
 
 def offer_of(service: str) -> api.Offer:
-    return all_offers()[service.split(":")[1]]
+    return COSTS.offers[service.split(":")[1]]
 
 
 def same(found: Any, wanted: float | None) -> bool:
@@ -154,11 +152,12 @@ def same(found: Any, wanted: float | None) -> bool:
 @pytest.mark.parametrize("case", CASES)
 def test_costs_of_tokens_are_the_librarys(calculated: dict[str, Path], case: str) -> None:
     rows = spreadsheet.table(calculated[case], "Results")
-    kinds = {row["Option"].split(":")[0] for row in rows}
-    assert kinds == {"own", "rent", "api"} and len(rows) > 200
+    found = {(row["Option"], row["Workload"]) for row in rows if row["Kind"] != "api"}
+    served = {(name, load) for name in OPTIONS for load in workloads() if COSTS.full(name.split(":")[1], load)}
+    assert found == served and len(rows) - len(found) == len(COSTS.offers) * len(workloads()) + len(MAKERS)
     for row in rows:
         mix = api.mix_of(workloads()[row["Workload"]])
-        wanted = service_costs(row["Option"], mix) if row["Kind"] == "call" else cluster_costs(row["Option"], mix)
+        wanted = service_costs(row["Option"], mix) if row["Kind"] == "api" else cluster_costs(row["Option"], mix)
         for column, (found, falling) in wanted.items():
             value = None if found is None else at(found, case, falling=falling)
             assert same(row[column], value), (row["Option"], row["Workload"], column, row[column], value)
@@ -210,7 +209,7 @@ def test_bills_are_the_librarys(calculated: dict[str, Path], case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_options_add_up_to_the_librarys(calculated: dict[str, Path], case: str) -> None:
     rows = spreadsheet.table(calculated[case], "Options")
-    assert {row["Option"] for row in rows} == {one.name for one in held_options(HERE, TABLE, CHOICE)}
+    assert {row["Option"] for row in rows} == OPTIONS
     for row in rows:
         held = held_of(row["Option"])
         for column, found in (("Investment, CNY", held.capex_cny), ("Month, CNY", held.monthly_cny),
@@ -220,7 +219,7 @@ def test_options_add_up_to_the_librarys(calculated: dict[str, Path], case: str) 
         assert same(row["Working time, share"], at(held.availability, case, falling=True))
         parts = sum(row[f"{name}, CNY/month"] for name in PARTS_OF_MONTH)
         assert math.isclose(parts, row["Month, CNY"], rel_tol=TIGHT)
-        assert row["Region"] == held.bill.region
+        assert row["Priced for"] == PLACES[held.bill.region]
 
 
 def test_every_line_of_a_bill_is_in_one_part_of_the_month() -> None:
@@ -244,7 +243,7 @@ def test_break_evens_are_the_librarys(calculated: dict[str, Path], case: str) ->
 @pytest.mark.parametrize("case", CASES)
 def test_renting_against_buying_is_the_librarys(calculated: dict[str, Path], case: str) -> None:
     rows = spreadsheet.table(calculated[case], "Rent or buy")
-    assert len(rows) > 10
+    assert {row["Rent"] for row in rows} == OPTIONS - {name for name in OPTIONS if name.startswith("own:")}
     for row in rows:
         bought, let = held_of(row["Option"]), held_of(row["Rent"])
         hours, months = at(break_even_hours(bought, let), case), at(pays_back_months(bought, let), case)
@@ -304,8 +303,7 @@ def test_defaults_have_names(written: Path) -> None:
 def test_a_changed_price_changes_what_rests_on_it(calculated: dict[str, Path]) -> None:
     table = with_parameters({"h20_server_price_cny": 1.5e6, "cny_per_usd": 6.9, "capital_cost_per_year": 0.0})
     rows = {row["Option"]: row for row in spreadsheet.table(calculated["price"], "Options")}
-    for name in ("h20x32", "a3x64", "gb200-nvl72-64"):
-        held = own(name, table)
+    for name, held in costs(HERE, table, BUSY).owned.items():
         assert same(rows[f"own:{name}"]["Investment, CNY"], held.capex_cny.value)
         assert math.isclose(rows[f"own:{name}"]["Month, CNY"], held.monthly_cny.value, rel_tol=1e-8)
     before = {row["Option"]: row for row in spreadsheet.table(calculated["default"], "Options")}
@@ -313,8 +311,7 @@ def test_a_changed_price_changes_what_rests_on_it(calculated: dict[str, Path]) -
 
 
 def test_a_readers_own_value_stands_in_every_case(calculated: dict[str, Path]) -> None:
-    choice = Choice(utilisation=0.6)
-    held = own("h20x32", with_parameters({"h20_server_price_cny": 1.5e6}), choice)
+    held = costs(HERE, with_parameters({"h20_server_price_cny": 1.5e6}), 0.6).owned["h20x32"]
     rows = {(r["Option"], r["Workload"]): r for r in spreadsheet.table(calculated["yours"], "Results")}
     mix = api.mix_of(workloads()["rag"])
     row = rows["own:h20x32", "rag"]
@@ -324,7 +321,7 @@ def test_a_readers_own_value_stands_in_every_case(calculated: dict[str, Path]) -
 
 def test_speeds_may_be_those_of_the_workloads_own_clients(calculated: dict[str, Path]) -> None:
     for row in spreadsheet.table(calculated["own_load"], "Results"):
-        if row["Kind"] != "call":
+        if row["Kind"] != "api":
             entry = HERE.entry(cluster(row["Option"].split(":")[1]), row["Workload"])
             assert entry.seen and same(row["Output under full load, tok/s"], entry.seen.output_tps.value)
             assert row["Goals met"] == ("yes" if entry.within else "no")
@@ -372,18 +369,18 @@ def test_other_words_are_left_as_they_are(text: str) -> None:
 
 def test_equal_inputs_are_equal_bytes(written: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.xlsx"
-    workbook.write(again, scene(), dict(prices()), Choice(), WORDS)
+    workbook.write(again, costs(scene(), dict(prices()), BUSY), WORDS)
     assert again.read_bytes() == written.read_bytes()
     with zipfile.ZipFile(again) as file:
         assert {entry.date_time for entry in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         assert "2026-11-" in file.read("docProps/core.xml").decode("utf-8")
-    workbook.write(again, scene(), with_parameters({"cny_per_usd": 6.9}), Choice(), WORDS)
+    workbook.write(again, costs(HERE, with_parameters({"cny_per_usd": 6.9}), BUSY), WORDS)
     assert again.read_bytes() != written.read_bytes()
 
 
 def test_the_first_sheet_says_what_it_is(written: Path) -> None:
     shown = list(spreadsheet.values(written)["Read me"].values())
-    for text in (WORDS, TOKENS, *NOT_COUNTED, "default", "buy 32 H20 96 GB"):
+    for text in (WORDS, TOKENS, *NOT_COUNTED, "default", "own 32 H20 96 GB"):
         assert text in shown, text
     books = pd.read_excel(written, sheet_name=None)
     assert list(books)[:2] == ["Read me", "Inputs"] and set(workbook.SHEETS) == set(books) - {"Read me"}
@@ -406,59 +403,72 @@ def test_heads_have_units(written: Path) -> None:
             assert re.search(r"CNY|kWh|kW|tok|share|months|Users|Cards|How many", column), (sheet, column)
 
 
-def test_a_plan_of_other_cards_is_priced_as_the_choice_prices_it() -> None:
+def test_a_plan_of_other_cards_is_in_it(tmp_path: Path) -> None:
     row = planned("8x8xh20-96", 8)
-    held = of_bill(bill_of(row, TABLE, Choice(region="coast")))
-    money = world(scene(row), TABLE).owned[row.cluster_id, "cn"]
-    assert held.capex_cny.value == pytest.approx(money.invest_cny.value)
-    shared = ("staff", "monitoring", "compliance", "changes")
-    small, large = own("h20x32", TABLE), {line.name: line for line in held.lines}
-    for line in small.lines:
-        factor = 1 if line.name in shared else 2
-        assert large[line.name].cny.value == pytest.approx(factor * line.cny.value), line.name
-    names = {one.name for one in held_options(scene(row), TABLE, CHOICE)}
-    assert f"own:{row.cluster_id}" in names and f"rent:{row.cluster_id}:bare_metal" in names
+    known = costs(scene(row), TABLE, BUSY)
+    path = tmp_path / "k3-costs.xlsx"
+    workbook.write(path, known, WORDS)
+    rows = {r["Option"]: r for r in spreadsheet.table(path, "Options")}
+    assert same(rows[f"own:{row.cluster_id}"]["Month, CNY"], known.owned[row.cluster_id].monthly_cny.value)
+    let = known.rented[row.cluster_id]["bare_metal"]
+    assert same(rows[f"rent:{row.cluster_id}:bare_metal"]["Month, CNY"], let.monthly_cny.value)
+    whats = {r["Name of the default cell"]: r["What"] for r in spreadsheet.table(path, "Inputs")}
+    assert whats["count_h20_96_8x8_8nic_servers"].startswith(row.short)
 
 
 def test_a_plan_of_cards_without_a_price_is_left_out(tmp_path: Path) -> None:
     row = planned("1x8xb300", 8)
     path = tmp_path / "k3-costs.xlsx"
-    workbook.write(path, scene(row), TABLE, CHOICE, WORDS)
+    workbook.write(path, costs(scene(row), TABLE, BUSY), WORDS)
     options = {r["Option"] for r in spreadsheet.table(path, "Options")}
     assert f"own:{row.cluster_id}" not in options and "own:a3x64" in options
     assert row.cluster_id in {r["Name"].split(" / ")[0] for r in spreadsheet.table(path, "Speeds")}
 
 
-def test_a_scenario_decides() -> None:
-    assert choice_of(load_scenario()) == Choice()
-    chosen = choice_of(load_scenario("base", {"utilisation": 0.7, "region": "other"}))
-    assert chosen == Choice(region="abroad", utilisation=0.7)
-    regions = {one.name: one.bill.region for one in held_options(HERE, TABLE, chosen)}
-    assert regions["own:gb200-nvl72-64"] == "abroad" and regions["own:h20x32"] == "coast"
-
-
-def test_what_a_choice_decides_has_no_range(tmp_path: Path) -> None:
+def test_what_a_scenario_states_is_known(tmp_path: Path) -> None:
     path = tmp_path / "k3-costs.xlsx"
-    workbook.write(path, HERE, TABLE, Choice(utilisation=0.7), WORDS)
+    known = costs(HERE, TABLE, 0.7, "other")
+    workbook.write(path, known, WORDS)
     row = next(r for r in spreadsheet.table(path, "Inputs") if r["Name of the default cell"] == "utilisation")
-    assert (row["Low"], row["Default"], row["High"]) == (0.7, 0.7, 0.7) and row["Note"] == "set by the scenario"
+    assert (row["Low"], row["Default"], row["High"]) == (0.7, 0.7, 0.7)
+    assert row["Note"] == "set by the scenario, in place of 0.1 to 0.8"
+    for one in spreadsheet.table(path, "Options"):
+        assert one["Option"].startswith("rent") or same(
+            one["Month, CNY"], known.owned[one["Option"].split(":")[1]].monthly_cny.value)  # fmt: skip
 
 
-def test_nothing_priced_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = workbook.workbook_data.content(HERE, TABLE, CHOICE, WORDS)
+def test_nothing_priced_is_said() -> None:
+    held = content(COSTS, WORDS)
     with pytest.raises(InputError, match="nobody published a price"):
         workbook.made(replace(held, held=()))
 
 
 def test_two_inputs_of_one_name_are_refused() -> None:
-    held = workbook.workbook_data.content(HERE, TABLE, CHOICE, WORDS)
+    held = content(COSTS, WORDS)
     with pytest.raises(InputError, match="two cells of the name"):
         workbook.made(replace(held, prices=(*held.prices, held.prices[0])))
+
+
+# Columns of the results, and the keys of the same numbers in the book.
+IN_THE_BOOK = {
+    "Investment, CNY": "cost.{cluster}.capex_cny",
+    "Month, CNY": "cost.{cluster}.monthly_cny",
+    "CNY per Mtok of output": "cost.{cluster}.cny_per_mtok_output.{workload}",
+    "CNY per Mtok in and out": "cost.{cluster}.cny_per_mtok_all.{workload}",
+    "CNY per user and month": "cost.{cluster}.cny_per_user_month.{workload}",
+    "kWh per Mtok of output": "cost.{cluster}.kwh_per_mtok.{workload}",
+}
 
 
 def test_the_book_gives_it_away(book: Path) -> None:
     path = book / "downloads" / "k3-costs.xlsx"
     frame = pd.read_excel(path, sheet_name="Results")
-    row = frame[(frame["Option"] == "own:h20x32") & (frame["Workload"] == "offline-batch")].iloc[0]
-    assert same(float(row["Month, CNY"]), own("h20x32").monthly_cny.value)
-    assert "Read me" in pd.ExcelFile(path).sheet_names
+    results = json.loads((book / "results.json").read_text(encoding="utf-8"))
+    compared = 0
+    for row in frame.to_dict("records"):
+        for column, key in IN_THE_BOOK.items():
+            found = results.get(key.format(cluster=str(row["Option"]).split(":")[1], workload=row["Workload"]))
+            if str(row["Option"]).startswith("own:") and found:
+                assert same(row[column], found["value"]), (row["Option"], row["Workload"], column)
+                compared += 1
+    assert compared > 100

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from k3lib.choose.scene import Scene, scene
-from k3lib.cost.choice import Choice
+from k3lib.account import money_symbols as m
+from k3lib.choose.costed import Costs, costs
+from k3lib.choose.scene import scene
 from k3lib.cost.own import NOT_COUNTED
 from k3lib.cost.rent import NOT_COUNTED as NOT_IN_RENT
 from k3lib.cost.unit import TOKENS
 from k3lib.errors import InputError
+from k3lib.facts.clusters import Region
 from k3lib.facts.price_parameters import current
-from k3lib.facts.prices import Price
 from k3lib.facts.scenario import Scenario, in_words
 from k3lib.report import workbook_bills, workbook_charts, workbook_data, workbook_inputs, workbook_results
 from k3lib.report.cells import Book, Sheet
@@ -49,13 +50,12 @@ SHEETS = {
 }
 
 
-def write(path: Path, here: Scene, table: Mapping[str, Price], choice: Choice, words: str) -> None:
-    """The workbook of a scenario as a file. table: prices. words: what the scenario is called.
+def write(path: Path, costs: Costs, words: str) -> None:
+    """The workbook of a scenario as a file. words: what the scenario is called.
 
     Equal inputs give equal bytes. Raises InputError where nothing of the scenario has a price.
     """
-    held = workbook_data.content(here, table, choice, words)
-    path.write_bytes(made(held))
+    path.write_bytes(made(workbook_data.content(costs, words)))
 
 
 def made(held: Content) -> bytes:
@@ -110,14 +110,14 @@ def _top(sheet: Sheet, held: Content) -> tuple[Switches, int]:
 
 def _below(sheet: Sheet, row: int, held: Content, options: Sequence[Costed]) -> None:
     """What comes out of the scenario's own two clusters, then what to know."""
-    ours = {f"own:{held.here.plan.cluster_id}", f"own:{held.here.superpod.cluster_id}"}
+    ours = [f"own:{name}" for name in held.ours]
     sheet.head(row, ("In the chosen case", "Investment, CNY", "Month, CNY"), words=[0])
     sheet.file.set_row(row, 14)
     for one in (x for x in options if x.held.name in ours):
         row += 1
         sheet.text(row, 0, one.held.label)
         sheet.same(row, 1, one.invest, "used whole")
-        sheet.same(row, 2, one.month, "used whole")
+        sheet.same(row, 2, one.known[m.month_cost], "used whole")
     blocks = {
         "What this is": WHAT,
         "What a token is": [TOKENS],
@@ -151,7 +151,8 @@ def main(arguments: Sequence[str]) -> None:
                                                       "weights", "ttft_goal_s", "tpot_goal_ms")}  # fmt: skip
     try:
         table = current(scenario.prices, scenario.price_file)
-        write(target, scene(**own), table, workbook_data.choice_of(scenario), in_words(scenario))
+        region: Region = "cn" if scenario.region == "cn" else "other"
+        write(target, costs(scene(**own), table, scenario.utilisation, region), in_words(scenario))
     except InputError as error:
         sys.exit(str(error))
 

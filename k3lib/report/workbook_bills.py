@@ -12,6 +12,7 @@ from k3lib.account import money_symbols as m
 from k3lib.cost.api import FX, PARTS
 from k3lib.cost.bill import GENERAL, POWER, RENT, SUMMED, BillLine, line_expression
 from k3lib.cost.own import monthly_of
+from k3lib.report import cost_words
 from k3lib.report.cells import Book, Cell, Sheet
 from k3lib.report.formulas import figure
 from k3lib.report.workbook_data import Content, Held, Service
@@ -21,9 +22,9 @@ BILL_HEAD = ("Option", "What", "Line", "How many", "Price of one, or share", "Un
              "Together, CNY, kW or share", "At once, CNY", "Running, CNY/month", "A month with wear and interest, CNY",
              "Item", "Note")  # fmt: skip
 BILL_WIDTHS = (30, 44, 30, 10, 14, 18, 16, 16, 16, 16, 28, 60)
-OPTION_HEAD = ("Option", "What", "Region", "Cards", "Investment, CNY", "Month, CNY", "of it capital, CNY/month",
+OPTION_HEAD = ("Option", "What", "Priced for", "Cards", "Investment, CNY", "Month, CNY", "of it capital, CNY/month",
                "of it running, CNY/month", "Energy, kWh/month", "Working time, share")  # fmt: skip
-OPTION_WIDTHS = (30, 44, 9, 8, *[15] * 25)
+OPTION_WIDTHS = (30, 44, 18, 8, *[15] * 25)
 # Symbols of k3lib.account.costs that a bill's lines add up to, and what a column of them is called.
 TOTALS = {
     m.rated_power: "Rated power, kW",
@@ -39,25 +40,18 @@ TOTALS = {
 SHARES = (m.extra_share, m.upkeep_share)
 RENT_OTHER = "Rent at the other end, CNY/month"
 # What a month is shown as, by the lines that it takes. Each line is in one of them.
-PARTS_OF_MONTH = {
-    "servers and cards": ("servers",),
-    "network, memory, storage": ("network-cards", "switches", "optics", "memory", "storage", "cabinets"),
-    "spares, taxes, set-up": ("spares", "freight", "tax", "integration", "cooling", "porting"),
-    "power and place": ("electricity", "housing"),
-    "maintenance, software": ("maintenance", "software"),
-    "people, audits, bandwidth": ("bandwidth", "staff", "monitoring", "compliance", "changes"),
-    "rent": ("rent",),
-}
+PARTS_OF_MONTH = {**cost_words.PARTS, "rent": ("rent",)}
 
 
 @dataclass(frozen=True)
 class Costed:
-    """An option's cells. totals: by symbol. rent_other: of what is rented, with the rent at the other end."""
+    """An option's cells. known: by symbol, those of the general inputs among them. rent_other: of what is rented, with
+    the rent at the other end.
+    """
 
     held: Held
-    totals: Mapping[sp.Symbol, Cell]
+    known: Mapping[sp.Symbol, Cell]
     invest: Cell
-    month: Cell
     running: Cell
     parts: tuple[Cell, ...]
     rent_other: Cell | None
@@ -90,15 +84,10 @@ def bills(book: Book, held: Content, inputs: Mapping[str, Used]) -> list[Costed]
     return found
 
 
-def general(inputs: Mapping[str, Used]) -> dict[sp.Symbol, Cell]:
-    """Symbols that belong to no option."""
-    return {symbol: inputs[item].now for symbol, item in GENERAL.items()}
-
-
 def _option(options: Sheet, row: int, lines: Sheet, first: int, one: Held, inputs: Mapping[str, Used]) -> Costed:
     """An option: its lines, what they add up to, and what that costs."""
-    options.texts(row, 0, (one.name, one.label, one.bill.region))
-    known = general(inputs)
+    options.texts(row, 0, (one.name, one.label, cost_words.PLACES[one.bill.region]))
+    known = {symbol: inputs[item].now for symbol, item in GENERAL.items()}
     known[m.stopping_cards] = options.number(row, 3, one.bill.cluster.cards)
     started = [_started(lines, at, one, line, inputs) for at, line in enumerate(one.bill.lines, first)]
     _total(options, row, known, m.rated_power, (x.together for x in started if x.line.basis == POWER))
@@ -112,12 +101,12 @@ def _option(options: Sheet, row: int, lines: Sheet, first: int, one: Held, input
         options.added(row, at, [x.month for x in paid if x.line.line in names], "whole")
         for at, names in enumerate(PARTS_OF_MONTH.values(), len(OPTION_HEAD))
     )
+    _month(options, row, one, known)
     rent = next((x.line for x in started if x.line.line == RENT), None)
     return Costed(
         held=one,
-        totals=known,
+        known=known,
         invest=options.solved(row, 4, eq.investment_cny(), known, "used whole"),
-        month=_month(options, row, one, known),
         running=options.solved(row, 7, eq.running_cny(), known, "whole"),
         parts=parts,
         rent_other=None if rent is None else _rent_other(options, row, rent, inputs),
@@ -130,13 +119,13 @@ def _total(options: Sheet, row: int, known: dict[sp.Symbol, Cell], symbol: sp.Sy
     known[symbol] = options.added(row, column, list(cells), "share" if symbol in SHARES else "cents")
 
 
-def _month(options: Sheet, row: int, one: Held, known: Mapping[sp.Symbol, Cell]) -> Cell:
+def _month(options: Sheet, row: int, one: Held, known: dict[sp.Symbol, Cell]) -> None:
     """A month's cost, what of it is capital, the energy that is paid for, and the share of the time that it works."""
     options.solved(row, 6, eq.capital_cny(), known, "whole")
     if powered(one):
         options.solved(row, 8, eq.energy_kwh(), known, "whole")
-    options.solved(row, 9, eq.availability(), known, "share")
-    return options.solved(row, 5, eq.monthly_cny(), known, "used whole")
+    known[m.up_share] = options.solved(row, 9, eq.availability(), known, "share")
+    known[m.month_cost] = options.solved(row, 5, eq.monthly_cny(), known, "used whole")
 
 
 def powered(one: Held) -> bool:

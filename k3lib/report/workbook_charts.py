@@ -30,8 +30,7 @@ def charts(book: Book, held: Content, options: Sequence[Costed], services: Seque
 
 def _shown(held: Content, options: Sequence[Costed]) -> list[Costed]:
     """Every cluster of one's own, and the rents of the scenario's own two."""
-    ours = (held.here.plan.cluster_id, held.here.superpod.cluster_id)
-    return [x for x in options if not x.held.rented or x.held.bill.cluster.cluster_id in ours]
+    return [x for x in options if not x.held.rented or x.held.bill.cluster.cluster_id in held.ours]
 
 
 def _months(sheet: Sheet, top: int, shown: Sequence[Costed]) -> int:

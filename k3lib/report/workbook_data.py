@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from k3lib.account import money_symbols as m
-from k3lib.choose.scene import Scene
+from k3lib.choose.costed import Costs
 from k3lib.choose.study import Entry
-from k3lib.choose.world import MAKERS, SHARED
-from k3lib.cost.api import BATCH, Offer, offers
-from k3lib.cost.bill import GENERAL, LEAST_RATE, Bill, Input, bill, item_input
-from k3lib.cost.choice import Choice
-from k3lib.cost.rent import CLASSES, rental_classes
-from k3lib.errors import InputError, NoPriceError
+from k3lib.choose.world import MAKERS
+from k3lib.cost.api import BATCH, Offer
+from k3lib.cost.bill import GENERAL, LEAST_RATE, Bill, Input, item_input
+from k3lib.errors import InputError
 from k3lib.facts.catalog import sources
 from k3lib.facts.cluster_prices import LINES
 from k3lib.facts.clusters import NamedCluster, clusters
-from k3lib.facts.planned import alike
 from k3lib.facts.price_parameters import price_parameters
 from k3lib.facts.prices import Price, price
-from k3lib.facts.scenario import Scenario, load_scenario
 from k3lib.facts.workloads import Workload
 from k3lib.ranges import Range, point
-from k3lib.report.advice import HOSTS, MODELS
+from k3lib.report.cost_words import service_words, way_words
 from k3lib.report.formulas import cell_name
-
-# Bases of lines that are by what other lines add up to, and so grow with these.
-OF_THE_REST = ("share", "upkeep", "place", "energy", "fitting", "room")
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ class Content:
     """All of it. entries: speeds by (cluster, workload), where it can be served. spare: prices that no formula uses."""
 
     words: str
-    here: Scene
+    costs: Costs
     held: tuple[Held, ...]
     services: tuple[Service, ...]
     entries: Mapping[tuple[str, str], Entry]
@@ -91,100 +83,64 @@ class Content:
     @property
     def workloads(self) -> Mapping[str, Workload]:
         """Workloads by id."""
-        return self.here.workloads
+        return self.costs.scene.workloads
+
+    @property
+    def clusters(self) -> Mapping[str, NamedCluster]:
+        """Clusters by id."""
+        return {row.cluster_id: row for row in self.costs.scene.clusters}
+
+    @property
+    def ours(self) -> tuple[str, str]:
+        """The scenario's own two clusters."""
+        return self.costs.scene.plan.cluster_id, self.costs.scene.superpod.cluster_id
 
 
-def choice_of(scenario: Scenario) -> Choice:
-    """What a scenario decides about costs; its usual utilisation keeps the range that data/prices.csv gives it."""
-    usual = scenario.utilisation == load_scenario().utilisation
-    region = "abroad" if scenario.region == "other" else None
-    return Choice(region=region, utilisation=None if usual else scenario.utilisation)
-
-
-def content(here: Scene, table: Mapping[str, Price], choice: Choice, words: str) -> Content:
-    """What the workbook of a scenario holds. table: prices. words: the scenario's name."""
-    held = tuple(held_options(here, table, choice))
-    found = offers(table, choice.cny_per_usd)
-    services = tuple(Service(f"api:{name}", service_words(one), one, name in MAKERS) for name, one in found.items())
+def content(costs: Costs, words: str) -> Content:
+    """What the workbook of a scenario holds. words: the scenario's name."""
+    here, table = costs.scene, costs.table
+    held = tuple(_held(costs))
+    services = tuple(
+        Service(f"api:{name}", service_words(name), one, name in MAKERS) for name, one in costs.offers.items()
+    )
     entries = {(row.cluster_id, name): here.entry(row, name) for row in here.clusters for name in here.workloads}
-    inputs = _inputs(held, services, table, choice)
-    items = [key for key in inputs if key in table]
-    given = tuple(_price(key, inputs[key], table[key]) for key in items)
+    inputs = _inputs(held, services, table)
+    given = tuple(_price(key, known, table[key]) for key, known in inputs.items() if key in table)
     spare = [row.item_id for row in price_parameters().values() if row.item_id not in inputs]
     return Content(
         words=words,
-        here=here,
+        costs=costs,
         held=held,
         services=services,
         entries={key: one for key, one in entries.items() if one.fits},
         prices=given,
         counts=tuple(_counts(held)),
         spare=tuple(_price(key, item_input(table[key]), table[key]) for key in spare),
-        newest=max(one.as_of for one in given),
+        newest=max((one.as_of for one in given), default=""),
     )
 
 
-def held_options(here: Scene, table: Mapping[str, Price], choice: Choice) -> Iterable[Held]:
-    """Every cluster of a scene bought, then let in every class, where somebody published a price."""
-    rows = {row.cluster_id: row for row in here.clusters}
-    for row in rows.values():
-        with suppress(NoPriceError):
-            yield Held(f"own:{row.cluster_id}", f"buy {row.short}", bill_of(row, table, choice))
-    for row in rows.values():
-        like = _priced(row)
-        for rent_class in rental_classes(like.cluster_id) if like else ():
-            with suppress(NoPriceError):
-                words = f"rent {row.short}, {CLASSES[rent_class]}"
-                yield Held(f"rent:{row.cluster_id}:{rent_class}", words, bill_of(row, table, choice, rent_class))
+def _held(costs: Costs) -> Iterator[Held]:
+    """Every cluster bought, then in every class in which it is let."""
+    rows = {row.cluster_id: row for row in costs.scene.clusters}
+    bills = {f"own:{name}": one.bill for name, one in costs.owned.items()}
+    bills |= {f"rent:{name}:{rent}": one.bill for name, let in costs.rented.items() for rent, one in let.items()}
+    for name, bill in bills.items():
+        yield Held(name, way_words(name, rows), bill)
 
 
-def bill_of(row: NamedCluster, table: Mapping[str, Price], choice: Choice, rent: str | None = None) -> Bill:
-    """The bill of a cluster; of one that a reader planned, that of the same cards by their number, people apart.
+def _inputs(held: Iterable[Held], services: Iterable[Service], table: Mapping[str, Price]) -> dict[str, Input]:
+    """Inputs of all bills and services by item, in the order of data/prices.csv.
 
-    A region in which it has no price gives way to one in which it has. Raises NoPriceError as `bill` does.
+    Raises InputError where bills differ in one of them.
     """
-    like = _priced(row)
-    if like is None:
-        raise NoPriceError(f"{row.cluster_id} is of cards that nobody published a price of")
-    try:
-        held = bill(like.cluster_id, table, choice, rent)
-    except NoPriceError:
-        held = bill(like.cluster_id, table, replace(choice, region=None), rent)
-    if like is row:
-        return held
-    share = row.cards / like.cards
-    lines = tuple(
-        one if one.line in SHARED or one.basis in OF_THE_REST else replace(one, times=one.times * share)
-        for one in held.lines
-    )
-    return replace(held, cluster=row, lines=lines)
-
-
-def _priced(row: NamedCluster) -> NamedCluster | None:
-    """The named cluster whose bill stands for this one; None for cards that no named cluster has."""
-    return row if row.cluster_id in clusters() else alike(row.device)
-
-
-def service_words(offer: Offer) -> str:
-    """A service in words."""
-    return f"call {MODELS.get(offer.model, offer.model)} at {HOSTS.get(offer.host, offer.host)}"
-
-
-def _inputs(
-    held: Iterable[Held], services: Iterable[Service], table: Mapping[str, Price], choice: Choice
-) -> dict[str, Input]:
-    """Inputs of all bills and services by item, in the order of data/prices.csv."""
     found: dict[str, Input] = {}
     for one in held:
         for key, known in one.bill.inputs.items():
             if found.setdefault(key, known).range != known.range:
                 raise InputError(f"input '{key}' has two ranges among the options of one workbook. Give it one.")
-    decided = choice.replaced()
-    asked = [*GENERAL.values(), BATCH, *(item for one in services for item in one.offer.items)]
-    for item in asked:
-        if item not in found:
-            known = item_input(price(item, table))
-            found[item] = replace(known, range=decided.get(item, known.range))
+    for item in (*GENERAL.values(), BATCH, *(item for one in services for item in one.offer.items)):
+        found.setdefault(item, item_input(price(item, table)))
     in_order = [*(item for item in table if item in found), *(key for key in found if key not in table)]
     return {key: found[key] for key in in_order}
 
@@ -195,7 +151,8 @@ def _titles(ids: Iterable[str]) -> str:
 
 def _price(key: str, known: Input, row: Price) -> Given:
     named = {one.item_id: one for one in price_parameters().values()}.get(key)
-    decided = known.range != item_input(row, known.unit).range
+    usual = item_input(row, known.unit).range
+    decided = known.range != usual
     return Given(
         key=key,
         name=cell_name(named.parameter if named else key),
@@ -208,13 +165,14 @@ def _price(key: str, known: Input, row: Price) -> Given:
         kind="assumption" if decided else row.kind,
         grade=known.grade,
         sources=_titles(known.sources),
-        note="set by the scenario" if decided else row.note,
+        note=f"set by the scenario, in place of {usual.low:g} to {usual.high:g}" if decided else row.note,
         least=LEAST_RATE if key == GENERAL[m.capital_rate] else 0.0,
     )
 
 
 def _counts(held: Iterable[Held]) -> Iterable[Given]:
     """How many of an item each line has, each once."""
+    short = {row.cluster_id: row.short for row in clusters().values()}
     seen = set()
     for one in held:
         for line in one.bill.lines:
@@ -223,7 +181,8 @@ def _counts(held: Iterable[Held]) -> Iterable[Given]:
             seen.add(line.count)
             known = one.bill.inputs[line.count]
             _, whose, name = line.count.split(".", 2)
-            owner = "any cluster" if whose == "any" else clusters()[whose].short
+            named = {one.bill.cluster.cluster_id: one.bill.cluster.short} | short
+            owner = named.get(whose, "any cluster")
             yield Given(key=line.count, name=cell_name(line.count), what=f"{owner}: how many of {LINES[name]}",
                         range=known.range, unit=known.unit, falling=False, grade=known.grade,
                         sources=_titles(known.sources), note=line.note)  # fmt: skip

@@ -117,10 +117,9 @@ def speeds(book: Book, held: Content, switches: Switches) -> dict[tuple[str, str
     sheet = book.sheet("Speeds", SPEED_WIDTHS)
     sheet.head(0, SPEED_HEAD, words=(0, 1, 2, 7, 12, *range(16, len(SPEED_HEAD))))
     sheet.held(1, 2)
-    names = {row.cluster_id: row for row in held.here.clusters}
     found: dict[tuple[str, str], Cell] = {}
     for row, (key, entry) in enumerate(held.entries.items(), 1):
-        cluster, workload = names[key[0]], held.workloads[key[1]]
+        cluster, workload = held.clusters[key[0]], held.workloads[key[1]]
         sheet.texts(row, 0, (cluster.short, workload.label, f"{key[0]} / {key[1]}"))
         sheet.number(row, 3, cluster.cards)
         found[key] = _speed(sheet, row, entry, switches)

@@ -10,12 +10,13 @@ import sympy as sp
 
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
+from k3lib.choose.costed import BATCHES
 from k3lib.choose.study import Entry
 from k3lib.cost.api import BATCH
 from k3lib.facts.workloads import Workload
 from k3lib.report.cells import Book, Cell, Sheet
 from k3lib.report.formulas import formula
-from k3lib.report.workbook_bills import Asked, Costed, general, powered
+from k3lib.report.workbook_bills import Asked, Costed, powered
 from k3lib.report.workbook_data import Content
 from k3lib.report.workbook_inputs import LOAD, Used
 
@@ -23,10 +24,9 @@ HEAD = ("Option", "Workload", "What", "Kind", "Work", "Goals met", "Output under
         "Output of a month, Mtok", "Investment, CNY", "Month, CNY", "CNY per Mtok of output",
         "CNY per Mtok in and out", "CNY per user and month", "Users", "kWh per Mtok of output")  # fmt: skip
 WIDTHS = (34, 18, 44, 9, 24, 8, *[14] * 9)
-KINDS = {"own": "buy", "rent": "rent", "api": "call"}
 NEVER = "never"
 # Cells between, in place of parts of longer equations.
-MONTH, ASKED, PAID, RUNNING = sp.symbols("month asked paid running", positive=True)
+ASKED, PAID, RUNNING = sp.symbols("asked paid running", positive=True)
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Outcome:
 
 @lru_cache(maxsize=1)
 def _unit_equations() -> dict[int, sp.Expr]:
-    """Equations of a cluster's row by column, with the month's cost in one cell."""
-    month = {eq.monthly_cny(): MONTH}
-    return {7: eq.output_mtok(), 10: eq.unit_cny().xreplace(month), 11: eq.blended_cny().xreplace(month),
-            12: eq.user_cny().xreplace(month), 13: eq.users_served(), 14: eq.energy_per_mtok()}  # fmt: skip
+    """Equations of a cluster's row by column, with the cost of the month and the availability in cells."""
+    unit, output = eq.unit_of_month(), eq.output_of_up()
+    return {7: output, 10: unit, 11: unit / eq.tokens_per_answer_token(), 12: unit * eq.user_mtok(),
+            13: output / eq.user_mtok(), 14: eq.energy_kwh() / output}  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -74,15 +74,15 @@ def results(book: Book, held: Content, options: Sequence[Costed], services: Sequ
         for name, workload in held.workloads.items():
             key = (one.held.bill.cluster.cluster_id, name)
             if key in speeds:
-                known = general(inputs) | mix_cells(workload, inputs) | {**one.totals, m.output_rate: speeds[key]}
+                known = {**one.known, **mix_cells(workload, inputs), m.output_rate: speeds[key]}
                 row = len(found) + 1
                 _words(sheet, row, one.held.name, one.held.label, workload)
                 _goals(sheet, row, held.entries[key])
                 unit = _cluster(sheet, row, one, known)
                 found.append(Outcome(one.held.name, name, unit))
     for label, service, known in _offered(services, inputs):
-        for name, workload in held.workloads.items():
-            row = len(found) + 1
+        for name in held.workloads if m.api_share not in known else BATCHES:
+            row, workload = len(found) + 1, held.workloads[name]
             option = service.service.name + (":batch" if m.api_share in known else "")
             _words(sheet, row, option, label, workload)
             sheet.text(row, 5, "not known")
@@ -100,7 +100,7 @@ def _offered(
         yield one.service.label, one, dict(one.now)
     for one in services:
         if one.service.maker:
-            yield f"{one.service.label}, as batches", one, {**one.now, m.api_share: inputs[BATCH].now}
+            yield f"{one.service.label}, in batches", one, {**one.now, m.api_share: inputs[BATCH].now}
 
 
 def _goals(sheet: Sheet, row: int, entry: Entry) -> None:
@@ -110,13 +110,13 @@ def _goals(sheet: Sheet, row: int, entry: Entry) -> None:
 
 
 def _words(sheet: Sheet, row: int, option: str, label: str, workload: Workload) -> None:
-    sheet.texts(row, 0, (option, workload.workload_id, label, KINDS[option.split(":")[0]], workload.label))
+    sheet.texts(row, 0, (option, workload.workload_id, label, option.split(":")[0], workload.label))
 
 
 def _cluster(sheet: Sheet, row: int, one: Costed, known: Mapping[sp.Symbol, Cell]) -> Cell:
     """The numbers of a cluster's row. Returns what a million output tokens cost."""
-    cells = {**known, MONTH: sheet.same(row, 9, one.month, "whole")}
-    sheet.same(row, 6, known[m.output_rate], "tenth")
+    cells = {**known, m.month_cost: sheet.same(row, 9, known[m.month_cost], "whole")}
+    cells[m.output_rate] = sheet.same(row, 6, known[m.output_rate], "tenth")
     sheet.same(row, 8, one.invest, "whole")
     made = {}
     for column, expression in _unit_equations().items():
@@ -151,8 +151,8 @@ def _even_equations() -> tuple[sp.Expr, sp.Expr]:
     """
     flat = {m.api_input: 0, m.api_cached: 0, m.api_share: 1, m.api_output: ASKED}
     utilisation, output = (
-        expression.xreplace({eq.monthly_cny(): MONTH}).subs(flat)
-        for expression in (eq.break_even_utilisation(), eq.break_even_mtok())
+        expression.subs(flat)
+        for expression in (eq.break_even_of_month(), eq.break_even_mtok().xreplace({eq.monthly_cny(): m.month_cost}))
     )
     return utilisation, output
 
@@ -173,8 +173,8 @@ def break_even(book: Book, held: Content, options: Sequence[Costed], services: S
                 sheet.texts(row, 0, (*words, service.service.label))
                 mix = mix_cells(workload, inputs)
                 asked = eq.api_cny().subs(m.api_share, 1)
-                cells = general(inputs) | mix | {**one.totals, m.output_rate: speeds[key]}
-                cells[MONTH] = sheet.same(row, 6, one.month, "whole")
+                cells = {**one.known, **mix, m.output_rate: speeds[key]}
+                cells[m.month_cost] = sheet.same(row, 6, cells[m.month_cost], "whole")
                 cells[ASKED] = sheet.solved(row, 7, asked, mix | dict(service.other), "cents")
                 least = sheet.solved(row, 8, utilisation, cells, "used share")
                 sheet.solved(row, 9, output, cells, "used cents")
@@ -211,12 +211,13 @@ def rent_or_buy(book: Book, options: Sequence[Costed]) -> None:
 
 def _rented(sheet: Sheet, row: int, own: Costed, let: Costed, rent: Cell) -> None:
     """Hours and months. What both pay, as people and porting, counts for neither."""
-    hours = eq.break_even_hours().xreplace({eq.monthly_cny() - m.operations: MONTH - m.operations})
-    cells = {MONTH: sheet.same(row, 4, own.month, "whole"), m.rent: sheet.same(row, 5, rent, "whole"),
-             m.operations: own.totals[m.operations], RUNNING: own.running}  # fmt: skip
+    hours = eq.break_even_hours().xreplace({eq.monthly_cny() - m.operations: m.month_cost - m.operations})
+    cells = {m.operations: own.known[m.operations], RUNNING: own.running}
+    cells[m.month_cost] = sheet.same(row, 4, own.known[m.month_cost], "whole")
+    cells[m.rent] = sheet.same(row, 5, rent, "whole")
     sheet.solved(row, 6, hours, cells, "used share")
     saved = sheet.solved(row, 7, m.rent + m.operations - RUNNING, cells, "whole")
-    paid = sheet.solved(row, 8, PAID - m.once, {PAID: own.invest, m.once: let.totals[m.once]}, "whole")
+    paid = sheet.solved(row, 8, PAID - m.once, {PAID: own.invest, m.once: let.known[m.once]}, "whole")
     months = formula(eq.payback_months().xreplace({eq.investment_cny(): PAID}))
     text = months.text({PAID: paid.address, m.saving: saved.address}).removeprefix("=")
     text = f'=IF({saved.address}>0,{text},"{NEVER}")'
