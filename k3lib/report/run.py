@@ -17,7 +17,10 @@ from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.price_parameters import PRICES_FILE
+from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
+
+WORKBOOK = "k3-costs.xlsx"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,17 @@ class Runner:
             kept.keep(_of_facts(name, read), found)
         found["metadata"][nbs.METADATA]["made_from"] = made_from(job.path)
         return found
+
+    def workbook(self, scenario: Scenario, target: Path) -> None:
+        """Write the workbook of costs. Raises InputError with what stopped it."""
+        parameters = self.work / "workbook.json"
+        parameters.write_text(scenario.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", "k3lib.report.workbook", str(parameters), str(target)]
+        code, _, errors = self._process(command, {})
+        if code:
+            write_log(self.log, errors)
+            last = (errors.strip().splitlines() or [f"its process ended with code {code}"])[-1]
+            raise InputError(f"{WORKBOOK}: {last} (the whole trace: {shown(self.log)})")
 
     def stop(self) -> None:
         """End what runs: its results are not wanted any more."""
