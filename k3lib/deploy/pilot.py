@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from k3lib.account import symbols as s
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.inverse import largest_concurrency
+from k3lib.deploy.inverse import largest, largest_concurrency
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.variants import with_experts, with_layers
 from k3lib.engines.layout import Cluster, Layout
@@ -39,19 +39,6 @@ class Pilot:
     free_with_experts_gib: float
 
 
-def largest(make: Make, least: int, most: int, holds: Callable[[Model], bool]) -> int:
-    """The largest number from least to most whose model is held, 0 for none. What holds a number holds all below it."""
-    if least > most or not holds(make(least)):
-        return 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        if holds(make(middle)):
-            least = middle
-        else:
-            most = middle - 1
-    return least
-
-
 def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings: Settings) -> Pilot:
     """How many layers with all experts fit, and how many experts of all layers, by the ledger.
 
@@ -71,8 +58,8 @@ def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings:
 
     total = weight_account(model).bytes
     all_layers, all_experts = len(model.mixers), model.values[s.experts]
-    layers = largest(layers_of, max(1, layout.pp), all_layers, lambda part: plan(part).fits)
-    experts = largest(experts_of, model.values[s.experts_per_token], all_experts, lambda part: plan(part).fits)
+    layers = largest(lambda n: plan(layers_of(n)).fits, max(1, layout.pp), all_layers)
+    experts = largest(lambda n: plan(experts_of(n)).fits, model.values[s.experts_per_token], all_experts)
 
     def held(make: Make, n: int) -> tuple[float, float]:
         if not n:
@@ -88,16 +75,11 @@ def resident_experts(make: Make, most: int, least: int, plan: Callable[[Model], 
                      context: int) -> int:  # fmt: skip
     """Experts of every layer that fit on the cards beside the caches of so many requests of `context` tokens."""
 
-    def holds(part: Model) -> bool:
-        made = plan(part)
-        return made.fits and largest_concurrency(made, context) * copies(made) >= clients
+    def holds(experts: int) -> bool:
+        made = plan(make(experts))
+        return made.fits and largest_concurrency(made, context) * made.copies >= clients
 
-    return largest(make, least, most, holds)
-
-
-def copies(plan: Plan) -> int:
-    """Groups of cards that serve requests of their own."""
-    return plan.cluster.cards // (plan.layout.pp * plan.engine.attention_tp(plan.layout))
+    return largest(holds, least, most)
 
 
 def pilots(model: Model, clusters: Iterable[Cluster], layouts: Iterable[Layout], engine: str,
