@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from k3lib.cli import main
 from k3lib.facts.paths import ROOT
 
 # The same examples in every run: a check that passes here passes everywhere.
@@ -38,6 +39,17 @@ def k3(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> 
         check=False,
         env={**os.environ, **(env or {})},
     )
+
+
+def k3_here(capsys: pytest.CaptureFixture[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in this process: without the seconds that a process of its own takes to start."""
+    capsys.readouterr()
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return subprocess.CompletedProcess(["k3", *arguments], code, out, err)
 
 
 # Loaded by every Python process of a build: a connection that leaves this machine is an error.
