@@ -97,6 +97,11 @@ def monthly_cny() -> sp.Expr:
     return capital_cny() + running_cny()
 
 
+def month_per_goods() -> sp.Expr:
+    """By how much a month costs more for each yuan more that what is bought costs. Unit: 1/month."""
+    return annuity(1 + m.extra_share, m.resale_share, m.life) + m.upkeep_share / YEAR
+
+
 def availability() -> sp.Expr:
     """Share of the time that no card is being repaired, where any one stops the whole. Unit: 1."""
     return 1 / (1 + m.stopping_cards * m.repair_hours / (m.card_life * HOURS_PER_YEAR))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from k3lib.choose.costed import Costs, Full
+from k3lib.choose.world import status
 from k3lib.cost.api import api_cost_cny
 from k3lib.cost.options import DECLINE, SPEED
 from k3lib.cost.own import Ownership
@@ -15,14 +16,16 @@ from k3lib.cost.worth import Worth
 from k3lib.facts.clusters import NamedCluster
 from k3lib.ranges import Range
 from k3lib.report import advice, alternatives
-from k3lib.report.advice import million
 from k3lib.report.compare import listed
+from k3lib.report.trail import Html
 from k3lib.units import HOURS_PER_MONTH, number
 
 MODELS = {**advice.MODELS, "k31-pro-highspeed": "Kimi K3.1 Pro, the faster service"}
 HOSTS = {**alternatives.HOSTS, **advice.HOSTS, "alibaba-cn": "Alibaba in China", "comet": "Comet"}
 LOSS, PER_CENT = "a loss", 100
-PLACES = {"coast": "the coast of China", "west": "the west of China", "abroad": "outside China"}
+PLACES = {"coast": "China, coast", "west": "China, west", "abroad": "abroad"}
+# Lines whose count is an amount rather than a number.
+AMOUNTS = ("memory", "storage", "bandwidth")
 # Parts of a month that readers tell apart, by line of the bill.
 PARTS = {
     "the servers": ("servers",),
@@ -89,7 +92,7 @@ def load_words(full: Full | None) -> str:
     """With how many clients a cluster's full load is taken."""
     if full is None:
         return "does not fit"
-    return f"{full.clients:,} clients" + ("" if full.within else ", goals missed")
+    return f"{full.clients:,} client{'' if full.clients == 1 else 's'}" + ("" if full.within else "*")
 
 
 def cheaper(costs: Costs, held: Ownership | None, service: str) -> list[str]:
@@ -105,12 +108,13 @@ def cheaper(costs: Costs, held: Ownership | None, service: str) -> list[str]:
 
 def cheaper_words(costs: Costs, rows: Sequence[NamedCluster], service: str) -> str:
     """One sentence: for what clusters of one's own are cheaper by the token than a service."""
-    parts = []
+    parts: list[str] = []
     for row in rows:
         found = cheaper(costs, costs.owned.get(row.cluster_id), service)
         every = len(found) == len(costs.scene.workloads)
-        parts.append(f"{row.short} for {'every workload' if every else listed(found) or 'no workload'}")
-    return f"To own is cheaper by the token than {service_words(service)} on {', on '.join(parts)}."
+        what = "every workload" if every else listed(found) or "no workload"
+        parts.append(f"owning {row.short} is cheaper than {'it' if parts else service_words(service)} for {what}")
+    return f"By the token, {'; '.join(parts)}."
 
 
 def firsts_words(runs: Mapping[str, Simulation], costs: Costs, among: Mapping[str, Sequence[str]]) -> str:
@@ -136,7 +140,8 @@ def short_words(key: str, words: str) -> str:
     if key == DECLINE:
         return "the fall of the service's price"
     head, _, rest = words.partition(": ")
-    kinds = {"price": f"{rest} (price)", "how much": f"{rest} (how many)"}
+    amount = "amount" if key.rpartition(".")[2] in AMOUNTS else "number"
+    kinds = {"price": f"price of {rest}", "how much": f"{amount} of {rest}"}
     return kinds.get(head, head)
 
 
@@ -145,25 +150,30 @@ def plain(value: float) -> str:
     return number(value, ",.0f" if abs(value) >= PER_CENT else ",.3g")
 
 
-def default_words(default: float, drawn: Range) -> str:
-    """Where the median of the draws lies beside the default."""
+def default_words(name: str, default: float, drawn: Range) -> str:
+    """Where the median of the draws of a cluster lies beside its default."""
     gap = drawn.value / default - 1
     side = "above" if gap > 0 else "below"
-    return (f"The median of the draws is {number(drawn.value, ',.0f')} ({number(drawn.low, ',.0f')} to "
+    return (f"On {name} the median of the draws is {number(drawn.value, ',.0f')} ({number(drawn.low, ',.0f')} to "
             f"{number(drawn.high, ',.0f')}) yuan, {abs(gap):.0%} {side} the default bill's "
             f"{number(default, ',.0f')}.")  # fmt: skip
 
 
-def interest_words(found: Worth) -> str:
-    """The yearly interest that owning earns in per cent, or that it loses money."""
+def status_words(costs: Costs) -> str:
+    """What a buyer in the region must know of clusters that can be had there only under a licence, or later."""
+    parts = []
+    for state, words in (("licence", "under an export licence only"), ("announced", "announced, not yet delivered")):
+        names = [row.short for row in costs.scene.clusters
+                 if status(row)[row.cluster_id, costs.region].status == state]  # fmt: skip
+        if names:
+            parts.append(f"{words}: {listed(names)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if parts else "All of them can be had freely."
+
+
+def interest_cell(found: Worth) -> Html:
+    """The yearly interest that owning earns, for a table in per cent, or that it loses money."""
     ends = [
         LOSS if x is None else number(x * PER_CENT, ",.0f") for x in (found.irr_value, found.irr_low, found.irr_high)
     ]
-    return ends[0] if ends[0] == ends[1] == ends[2] else f"{ends[0]} ({ends[1]} to {ends[2]})"
-
-
-def sums_words(held: Ownership) -> str:
-    """What a cluster costs at once and a month."""
-    paid, month = held.capex_cny, held.monthly_cny
-    return (f"{million(paid.value)} ({million(paid.low)} to {million(paid.high)}) million yuan at once and "
-            f"{million(month.value)} ({million(month.low)} to {million(month.high)}) million yuan a month")  # fmt: skip
+    return Html(ends[0] if ends[0] == ends[1] == ends[2] else f"{ends[0]}<br><small>{ends[1]} to {ends[2]}</small>")

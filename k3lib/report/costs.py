@@ -16,7 +16,7 @@ from k3lib.cost.unit import UnitCost, break_even, break_even_hours, pays_back_mo
 from k3lib.facts.tables import Grade
 from k3lib.ranges import Range
 from k3lib.report.compare import NONE_SHOWN, in_range
-from k3lib.report.trail import Html, cell, in_prose
+from k3lib.report.trail import Html, cell, in_prose, opening_tag
 from k3lib.results import Result, record
 from k3lib.units import number
 
@@ -206,12 +206,11 @@ def cost_cell(found: Mapping[str, Result] | None, figure: str, *, marked: bool =
 
 
 def share_cell(result: Result | None) -> Html | str:
-    """A break-even utilisation for a table in per cent; above all hours it is never reached."""
+    """A break-even utilisation for a table in per cent; beyond all hours it is not reached."""
     if result is None:
         return NONE_SHOWN
     shown = in_range(result, ",.0f", "%")
-    return (
-        Html(f"{NEVER}<br><small>{shown.replace('<br><small>', ' (').replace('</small>', ')</small>')}")
-        if float(result.value) > 1
-        else shown
-    )
+    if float(result.value) <= 1:
+        return shown
+    _, _, rest = shown.partition("</a>")
+    return Html(f"{opening_tag(result.key)}&gt;100</a>{rest}")

@@ -101,6 +101,11 @@ def word(symbol: sp.Symbol) -> str:
     return REGISTRY[str(symbol)].meaning
 
 
+def two_lines(first: str, second: str) -> Html:
+    """A cell of words with smaller ones below them; both are escaped."""
+    return Html(f"{html.escape(first)}<br><small>{html.escape(second)}</small>")
+
+
 def table(
     header: Sequence[str], rows: Iterable[Sequence[Any]], *, label: str, text_columns: int = 1, total: bool = False
 ) -> None:
