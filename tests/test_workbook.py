@@ -472,3 +472,11 @@ def test_the_book_gives_it_away(book: Path) -> None:
                 assert same(row[column], found["value"]), (row["Option"], row["Workload"], column)
                 compared += 1
     assert compared > 100
+
+
+def test_a_scenario_that_serves_nothing_still_has_its_bills(tmp_path: Path) -> None:
+    path = tmp_path / "k3-costs.xlsx"
+    path.write_bytes(workbook.made(replace(content(COSTS, WORDS), entries={})))
+    assert {row["Option"] for row in spreadsheet.table(path, "Options")} == OPTIONS
+    assert {row["Kind"] for row in spreadsheet.table(path, "Results")} == {"api"}
+    assert not spreadsheet.table(path, "Break-even")
