@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,12 @@ def used_values(expression: sp.Expr, values: Mapping[sp.Symbol, Any]) -> dict[sp
     return {x: values[x] for x in sorted(expression.free_symbols, key=str)}
 
 
+@lru_cache(maxsize=512)
+def _written(equation: sp.Expr) -> str:
+    """An equation as LaTeX; many results share one."""
+    return latex(equation)
+
+
 def make(
     key: str,
     value: Any,
@@ -142,7 +149,7 @@ def make(
         inputs = {r.key: r for r in inputs}
     if isinstance(sources, str):
         sources = sources.split()
-    text = latex(equation) if isinstance(equation, sp.Expr) else equation
+    text = _written(equation) if isinstance(equation, sp.Expr) else equation
     return check(
         Result(key, _plain(value), unit, grade, _plain(low), _plain(high), text, _inputs(inputs), tuple(sources))
     )

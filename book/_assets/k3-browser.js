@@ -37,7 +37,8 @@
     var sorted = { column: -1, down: false };
 
     words.type = "search";
-    words.placeholder = "e.g. tp8,pp4 sglang";
+    var example = box.getAttribute("data-example");
+    if (example) { words.placeholder = "e.g. " + example; }
     words.autocomplete = "off";
     labelled(bar, "Rows with all these words", words);
     words.addEventListener("input", filter);

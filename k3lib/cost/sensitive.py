@@ -14,7 +14,7 @@ from k3lib.account.symbols import REGISTRY
 from k3lib.cost.api import Mix, Offer
 from k3lib.cost.bill import GENERAL, Input
 from k3lib.cost.options import SPEED, Option, cost, cost_expression, defaults, merged, symbols
-from k3lib.cost.uncertain import SEED, at_shares, inside
+from k3lib.cost.uncertain import DRAWS, PERCENTILES, SEED, at_shares, drawn, inside
 from k3lib.errors import InputError, near
 from k3lib.evaluate import Array, arrays
 from k3lib.facts.cluster_prices import LINES
@@ -151,6 +151,35 @@ def elasticities(option: Option, mix: Mix) -> dict[sp.Symbol, float]:
     found = arrays({str(x): eq.elasticity(expression, x) for x in used}, known)
     pairs = [(x, float(found[str(x)][0])) for x in used if found[str(x)][0]]
     return dict(sorted(pairs, key=lambda pair: -abs(pair[1])))
+
+
+@dataclass(frozen=True)
+class Lever:
+    """How far a number of the equation moves a cost. elasticity: per cent for each per cent, at the values.
+
+    spread: what the number is at the dear end of the middle nine tenths of its draws, over the cheap end, always above
+    1. effect: how many times dearer that makes the cost, others at their values.
+    """
+
+    symbol: sp.Symbol
+    elasticity: float
+    spread: float
+
+    @property
+    def effect(self) -> float:
+        """The spread to the power of the elasticity, which the derivative alone would foretell."""
+        return float(self.spread ** abs(self.elasticity))
+
+
+def levers(option: Option, mix: Mix, draws: int = DRAWS, seed: int = SEED) -> tuple[Lever, ...]:
+    """Derivative times spread for each number of a cost's equation, the largest effect first."""
+    values = symbols(option, mix, drawn(option.inputs, draws, seed))
+    found = []
+    for symbol, by in elasticities(option, mix).items():
+        low, high = np.percentile(np.atleast_1d(values[symbol]), (PERCENTILES[0], PERCENTILES[-1]))
+        if high > low > 0:
+            found.append(Lever(symbol, by, float(high / low)))
+    return tuple(sorted(found, key=lambda lever: -lever.effect))
 
 
 Axis = tuple[str, Sequence[float]]

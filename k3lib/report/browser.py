@@ -10,8 +10,8 @@ from typing import Any
 from IPython.display import display
 
 from k3lib.facts.benchmarks import Run
-from k3lib.facts.catalog import sources
-from k3lib.report.trail import Html, source_anchor
+from k3lib.report.trail import Html, cell, source_links
+from k3lib.results import Result
 from k3lib.units import number
 
 
@@ -25,17 +25,25 @@ class Column:
     minor: bool = False
 
 
-def browser(columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, label: str, noun: str = "rows") -> None:
-    """Show the table. A cell is text, HTML, a number of its column's format, or None. The first names the row."""
-    display({"text/html": markup(columns, rows, label=label, noun=noun), "text/plain": label}, raw=True)
+def browser(
+    columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, label: str, noun: str = "rows", example: str = ""
+) -> None:
+    """Show the table. A cell is text, HTML, a number or a result of its column's format, or None.
+
+    The first names the row. example: words that a reader may look for.
+    """
+    shown = markup(columns, rows, label=label, noun=noun, example=example)
+    display({"text/html": shown, "text/plain": label}, raw=True)
 
 
-def markup(columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, label: str, noun: str = "rows") -> str:
+def markup(
+    columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, label: str, noun: str = "rows", example: str = ""
+) -> str:
     """The table's HTML; every text in it is escaped. Raises ValueError for a row of another length than the columns."""
     name = html.escape(label)
     head = "".join(_head(column) for column in columns)
     lines = [
-        f'<div class="k3-browser" data-noun="{html.escape(noun)}">',
+        f'<div class="k3-browser" data-noun="{html.escape(noun)}" data-example="{html.escape(example)}">',
         f'<div class="k3-scroll" tabindex="0" role="region" aria-label="{name}">',
         f'<table class="k3-table"><caption>{name}</caption>',
         f"<thead><tr>{head}</tr></thead>",
@@ -67,6 +75,8 @@ def _cell(column: Column, value: Any, first: bool) -> str:
         text = ""
     elif isinstance(value, str):
         text = str(value) if isinstance(value, Html) else html.escape(value)
+    elif isinstance(value, Result):
+        text, sort = cell(value, None, column.spec), f' data-sort="{value.value!r}"'
     else:
         text, sort = number(value, column.spec), f' data-sort="{value!r}"'
     tag, scope = ("th", ' scope="row"') if first else ("td", "")
@@ -101,20 +111,16 @@ SIDES = {"aggregated": "", "prefill": "prefill alone", "decode": "decode alone",
 def run_browser(runs: Iterable[Run], *, label: str, with_model: bool = False) -> None:
     """Measured runs as such a table. with_model: they are of several models, whose names come first."""
     rows = [[run.model, *run_cells(run)] if with_model else run_cells(run) for run in runs]
-    browser((MODEL, *RUN_COLUMNS) if with_model else RUN_COLUMNS, rows, label=label, noun="runs")
+    browser(
+        (MODEL, *RUN_COLUMNS) if with_model else RUN_COLUMNS, rows, label=label, noun="runs", example="tp8,pp4 sglang"
+    )
 
 
 def run_cells(run: Run) -> list[Any]:
     """A run's cells under RUN_COLUMNS; its sources lead to their lines on the page of sources."""
     place = "; ".join(part for part in (run.layout or run.deployment, SIDES[run.serving]) if part)
-    titles = sources()
-    links = " ".join(
-        f'<a href="../sources.html#{html.escape(source_anchor(i))}" title="{html.escape(titles[i].title)}">'
-        f"{html.escape(i)}</a>"
-        for i in run.source_ids
-    )
     return [
         run.device, run.cards, place, run.engine, run.isl, run.osl, run.concurrency, run.answer_tps, run.tpot_ms,
         run.ttft_ms, run.speculation or "not stated", run.flags.get("experts", ""), run.version, run.input_tps,
-        run.user_speed_tps, USES[run.use], run.reason, Html(links),
+        run.user_speed_tps, USES[run.use], run.reason, source_links(run.source_ids),
     ]  # fmt: skip

@@ -107,7 +107,9 @@ def ranged(result: Result, figure: str) -> Html:
 
 
 def in_range(result: Result, spec: str, unit: str | None = None) -> Html:
-    """A number for a table with its range below it."""
+    """A number for a table with its range below it, where it has one."""
+    if result.low == result.high:
+        return cell(result, unit, spec)
     low, high = (convert(end or 0.0, result.unit, unit or result.unit) for end in (result.low, result.high))
     return Html(f"{cell(result, unit, spec)}<br><small>{number(low, spec)}\u2013{number(high, spec)}</small>")
 

@@ -6,21 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from k3lib.choose.costed import Costs, Full
 from k3lib.cost.api import api_cost_cny
+from k3lib.cost.options import DECLINE, SPEED
 from k3lib.cost.own import Ownership
 from k3lib.cost.rent import CLASSES
 from k3lib.cost.sensitive import Index
 from k3lib.cost.uncertain import Simulation
+from k3lib.cost.worth import Worth
 from k3lib.facts.clusters import NamedCluster
 from k3lib.ranges import Range
-from k3lib.report import advice
+from k3lib.report import advice, alternatives
 from k3lib.report.advice import million
 from k3lib.report.compare import listed
 from k3lib.units import HOURS_PER_MONTH, number
 
 MODELS = {**advice.MODELS, "k31-pro-highspeed": "Kimi K3.1 Pro, the faster service"}
-HOSTS = {**advice.HOSTS, "openrouter": "OpenRouter", "together": "Together", "baseten": "Baseten", "novita": "Novita",
-         "deepinfra": "DeepInfra", "siliconflow": "SiliconFlow", "alibaba-cn": "Alibaba in China",
-         "fireworks": "Fireworks", "venice": "Venice", "comet": "Comet"}  # fmt: skip
+HOSTS = {**alternatives.HOSTS, **advice.HOSTS, "alibaba-cn": "Alibaba in China", "comet": "Comet"}
+LOSS, PER_CENT = "a loss", 100
 PLACES = {"coast": "the coast of China", "west": "the west of China", "abroad": "outside China"}
 # Parts of a month that readers tell apart, by line of the bill.
 PARTS = {
@@ -59,6 +60,14 @@ def shares_of(held: Ownership) -> dict[str, float]:
     return {"bought": bought, "people": parts["people and audits"], "power": parts["power and place"]}
 
 
+def operations_shares(held: Ownership) -> dict[str, float]:
+    """Staff, maintenance and spares over a month of what is bought, at the values: with people and without."""
+    goods = sum(line.monthly_cny.value for line in held.lines if line.kind == "capex" and line.name != "spares")
+    people = sum(line.monthly_cny.value for line in held.lines if line.name in ("staff", "monitoring"))
+    rest = sum(line.monthly_cny.value for line in held.lines if line.name in ("maintenance", "spares"))
+    return {"all": (people + rest) / goods, "without people": rest / goods}
+
+
 def card_hour_usd(held: Ownership, cny_per_usd: Range, *, people: bool) -> Range:
     """A month by the card and hour, in dollars; without people, watching and audits where `people` is false."""
     month, less = held.monthly_cny, parts_of(held)["people and audits"]
@@ -94,42 +103,46 @@ def cheaper(costs: Costs, held: Ownership | None, service: str) -> list[str]:
     return found
 
 
-def cheaper_words(costs: Costs, row: NamedCluster, service: str) -> str:
-    """One sentence: where a cluster of one's own is cheaper by the token than a service."""
-    held = costs.owned.get(row.cluster_id)
-    asked = service_words(service)
-    if held is None:
-        return f"For {row.short} nobody published a price."
-    found = cheaper(costs, held, service)
-    if not found:
-        return f"{row.short} of one's own are cheaper by the token than {asked} for no workload."
-    if len(found) == len(costs.scene.workloads):
-        return f"{row.short} of one's own are cheaper by the token than {asked} for every workload."
-    return f"{row.short} of one's own are cheaper by the token than {asked} for {listed(found)} alone."
+def cheaper_words(costs: Costs, rows: Sequence[NamedCluster], service: str) -> str:
+    """One sentence: for what clusters of one's own are cheaper by the token than a service."""
+    parts = []
+    for row in rows:
+        found = cheaper(costs, costs.owned.get(row.cluster_id), service)
+        every = len(found) == len(costs.scene.workloads)
+        parts.append(f"{row.short} for {'every workload' if every else listed(found) or 'no workload'}")
+    return f"To own is cheaper by the token than {service_words(service)} on {', on '.join(parts)}."
 
 
-def both_words(costs: Costs, rows: Sequence[NamedCluster], service: str) -> str:
-    """The same of several clusters."""
-    return " ".join(cheaper_words(costs, row, service) for row in rows)
-
-
-def first_words(run: Simulation, clusters: Mapping[str, NamedCluster], among: Sequence[str]) -> str:
-    """The way that is cheapest most often, and how often."""
-    shares = run.cheapest_of(among)
-    best = max(shares, key=lambda name: shares[name])
-    return f"{way_words(best, clusters)} in {shares[best]:.0%} of the draws"
+def firsts_words(runs: Mapping[str, Simulation], costs: Costs, among: Mapping[str, Sequence[str]]) -> str:
+    """The way that is cheapest most often, of all that are named, with the workloads that it is this for."""
+    clusters = {row.cluster_id: row for row in costs.scene.clusters}
+    found: dict[str, list[str]] = {}
+    for name, run in runs.items():
+        shares = run.cheapest_of(among[name])
+        best = max(shares, key=lambda way: shares[way])
+        found.setdefault(way_words(best, clusters), []).append(costs.scene.workloads[name].label)
+    return "; ".join(f"{way} for {listed(labels)}" for way, labels in found.items())
 
 
 def indices_words(indices: Sequence[Index], most: int = 3) -> str:
     """What makes the spread of a cost, the largest parts first."""
-    parts = [f"{_short(one.words)} {one.total:.0%}" for one in indices[:most]]
-    return listed(parts)
+    return listed([f"{short_words(one.key, one.words)} ({one.total:.0%})" for one in indices[:most]])
 
 
-def _short(words: str) -> str:
-    """What stands before a colon, unless it is only what kind of input it is."""
+def short_words(key: str, words: str) -> str:
+    """An input's words without what explains them."""
+    if key.startswith(SPEED):
+        return "speed under full load"
+    if key == DECLINE:
+        return "the fall of the service's price"
     head, _, rest = words.partition(": ")
-    return rest if head in ("price", "how much") and rest else head
+    kinds = {"price": f"{rest} (price)", "how much": f"{rest} (how many)"}
+    return kinds.get(head, head)
+
+
+def plain(value: float) -> str:
+    """A number of any size, without an exponent."""
+    return number(value, ",.0f" if abs(value) >= PER_CENT else ",.3g")
 
 
 def default_words(default: float, drawn: Range) -> str:
@@ -139,6 +152,14 @@ def default_words(default: float, drawn: Range) -> str:
     return (f"The median of the draws is {number(drawn.value, ',.0f')} ({number(drawn.low, ',.0f')} to "
             f"{number(drawn.high, ',.0f')}) yuan, {abs(gap):.0%} {side} the default bill's "
             f"{number(default, ',.0f')}.")  # fmt: skip
+
+
+def interest_words(found: Worth) -> str:
+    """The yearly interest that owning earns in per cent, or that it loses money."""
+    ends = [
+        LOSS if x is None else number(x * PER_CENT, ",.0f") for x in (found.irr_value, found.irr_low, found.irr_high)
+    ]
+    return ends[0] if ends[0] == ends[1] == ends[2] else f"{ends[0]} ({ends[1]} to {ends[2]})"
 
 
 def sums_words(held: Ownership) -> str:

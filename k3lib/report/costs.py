@@ -16,7 +16,7 @@ from k3lib.cost.unit import UnitCost, break_even, break_even_hours, pays_back_mo
 from k3lib.facts.tables import Grade
 from k3lib.ranges import Range
 from k3lib.report.compare import NONE_SHOWN, in_range
-from k3lib.report.trail import Html
+from k3lib.report.trail import Html, cell, in_prose
 from k3lib.results import Result, record
 from k3lib.units import number
 
@@ -114,15 +114,19 @@ def publish_offer(offer: Offer, costs: Costs, workload_id: str, make: Make = rec
 
 
 def publish_break_even(
-    costs: Costs, held: Ownership, workload_id: str, service: str, price: Result, month: Result, make: Make = record
-) -> dict[str, Result]:
-    """Utilisation and volume at which a cluster and a service cost the same; nothing where it serves nothing."""
+    costs: Costs, held: Ownership, workload_id: str, service: str, price: Result, month: Result,
+    against: str = "", make: Make = record,
+) -> dict[str, Result]:  # fmt: skip
+    """Utilisation and volume at which a cluster and a service cost the same; nothing where it serves nothing.
+
+    against: what the keys call the service, if not by its name.
+    """
     full = costs.full(held.cluster_id, workload_id)
     if full is None:
         return {}
     asked = Range(float(price.value), float(price.low or price.value), float(price.high or price.value))
     found = break_even(held, full.seen.output_tps, costs.mix(workload_id), asked)
-    prefix = f"cost.breakeven.{held.cluster_id}.{key_of(service)}"
+    prefix = f"cost.breakeven.{held.cluster_id}.{against or key_of(service)}"
     inputs = [price, month]
     return {
         "utilisation": ranged(f"{prefix}.utilisation.{workload_id}", found.utilisation, "1", make, held.grade,
@@ -132,13 +136,48 @@ def publish_break_even(
     }  # fmt: skip
 
 
+def publish_least(
+    cluster_id: str, against: str, found: Mapping[str, Mapping[str, Result]], make: Make = record
+) -> Mapping[str, Result]:
+    """The same of the workload that pays for a cluster first; nothing where it serves none. found: by workload."""
+    served = [one for one in found.values() if one]
+    if not served:
+        return {}
+    best = min(served, key=lambda one: float(one["utilisation"].value))
+    return {name: same(f"cost.breakeven.{cluster_id}.{against}.{name}", r, make) for name, r in best.items()}
+
+
+def same(key: str, r: Result, make: Make = record) -> Result:
+    """A result under another key, as a page's own name for it."""
+    return make(key, r.value, unit=r.unit, grade=r.grade, low=r.low, high=r.high, inputs=[r])
+
+
+def in_words(key: str, r: Result | None, unit: str, spec: str, otherwise: str, make: Make = record) -> Result:
+    """A number as a sentence has it, or what stands there where it does not exist."""
+    if r is None:
+        return make(key, otherwise, unit="", grade="assumed", sources=["k3lib_assumed"])
+    return make(key, in_prose(r, unit, spec), unit="", grade=r.grade, inputs=[r])
+
+
 def months_words(r: Range) -> str:
     """Months until owning has paid, in words, since they may have no end."""
     ends = [NEVER if math.isinf(x) else number(x, ",.0f") for x in (r.value, r.low, r.high)]
     if ends[0] == ends[1] == ends[2]:
         return ends[0]
-    first = ends[0] if ends[0] == NEVER else f"{ends[0]} months"
-    return f"{first} ({ends[1]} to {ends[2]})"
+    return f"{ends[0]} ({ends[1]} to {ends[2]})"
+
+
+def payback_words(result: Result) -> str:
+    """Months of `payback` for a sentence."""
+    return in_prose(result, "months", ",.0f") if result.is_number else f"in months: {result.value}"
+
+
+def payback_cell(result: Result) -> Html:
+    """Months of `payback` for a table."""
+    if result.is_number:
+        return in_range(result, ",.0f")
+    first, bracket, rest = str(cell(result)).partition(" (")
+    return Html(f"{first}</a><br><small>{rest.removesuffix('</a>').rstrip(')')}</small>" if bracket else first)
 
 
 def payback(
@@ -171,4 +210,8 @@ def share_cell(result: Result | None) -> Html | str:
     if result is None:
         return NONE_SHOWN
     shown = in_range(result, ",.0f", "%")
-    return Html(f"{NEVER}<br><small>{shown.replace('<br><small>', ', ')}") if float(result.value) > 1 else shown
+    return (
+        Html(f"{NEVER}<br><small>{shown.replace('<br><small>', ' (').replace('</small>', ')</small>')}")
+        if float(result.value) > 1
+        else shown
+    )

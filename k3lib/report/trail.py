@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from k3lib.account.symbols import REGISTRY
@@ -54,6 +54,17 @@ def in_prose(result: Result, unit: str | None = None, spec: str = "") -> str:
 
 class Html(str):
     """Text that is already HTML."""
+
+
+def source_links(source_ids: Iterable[str], *, titled: bool = False) -> Html:
+    """Links in HTML to the lines of sources, from a chapter: by their ids, or by their titles."""
+    found = []
+    for source_id in source_ids:
+        title = html.escape(sources()[source_id].title)
+        named = title if titled else html.escape(source_id)
+        place = f"../sources.html#{html.escape(source_anchor(source_id))}"
+        found.append(f'<a href="{place}" title="{title}">{named}</a>')
+    return Html(("; " if titled else " ").join(found))
 
 
 def opening_tag(key: str) -> str:
