@@ -449,26 +449,63 @@ def test_two_inputs_of_one_name_are_refused() -> None:
         workbook.made(replace(held, prices=(*held.prices, held.prices[0])))
 
 
-# Columns of the results, and the keys of the same numbers in the book.
+# Columns of the sheets, and the keys of the same numbers in the book.
 IN_THE_BOOK = {
-    "Investment, CNY": "cost.{cluster}.capex_cny",
-    "Month, CNY": "cost.{cluster}.monthly_cny",
-    "CNY per Mtok of output": "cost.{cluster}.cny_per_mtok_output.{workload}",
-    "CNY per Mtok in and out": "cost.{cluster}.cny_per_mtok_all.{workload}",
-    "CNY per user and month": "cost.{cluster}.cny_per_user_month.{workload}",
-    "kWh per Mtok of output": "cost.{cluster}.kwh_per_mtok.{workload}",
+    "Results": {
+        "Investment, CNY": "{way}.capex_cny",
+        "Month, CNY": "{way}.monthly_cny",
+        "Output of a month, Mtok": "{way}.mtok_month.{load}",
+        "CNY per Mtok of output": "{way}.cny_per_mtok_output.{load}",
+        "CNY per Mtok in and out": "{way}.cny_per_mtok_all.{load}",
+        "CNY per user and month": "{way}.cny_per_user_month.{load}",
+        "Users": "{way}.users.{load}",
+        "kWh per Mtok of output": "{way}.kwh_per_mtok.{load}",
+    },
+    "Break-even": {
+        "Break-even utilisation, share": "cost.breakeven.{cluster}.{service}.utilisation.{load}",
+        "Break-even output, Mtok/month": "cost.breakeven.{cluster}.{service}.mtok_month.{load}",
+    },
+    "Rent or buy": {"Break-even hours, share of all": "cost.breakeven.{cluster}.{rent}.utilisation"},
 }
+FALLING = ("Output of a month, Mtok", "Users")
 
 
-def test_the_book_gives_it_away(book: Path) -> None:
+def parts_of_keys(row: dict[str, Any]) -> dict[str, str]:
+    """What a row of a sheet is called in the keys of results."""
+    kind, name, *rest = row["Option"].split(":")
+    model, _, host = name.partition("@")
+    way = {"own": f"cost.{name}", "api": f"cost.api.{host}.{'-'.join([model, *rest])}"}
+    return {
+        "way": way.get(kind) or f"cost.{name}.rent-{rest[0]}",
+        "cluster": name,
+        "load": str(row.get("Workload")),
+        "service": str(row.get("Service")).removeprefix("api:").replace("@", "-"),
+        "rent": f"rent-{str(row.get('Rent')).rpartition(':')[2]}",
+    }
+
+
+def test_the_book_and_its_workbook_agree_in_every_case(book: Path, tmp_path: Path) -> None:
     path = book / "downloads" / "k3-costs.xlsx"
-    frame = pd.read_excel(path, sheet_name="Results")
     results = json.loads((book / "results.json").read_text(encoding="utf-8"))
-    compared = 0
-    for row in frame.to_dict("records"):
-        for column, key in IN_THE_BOOK.items():
-            found = results.get(key.format(cluster=str(row["Option"]).split(":")[1], workload=row["Workload"]))
-            if str(row["Option"]).startswith("own:") and found:
-                assert same(row[column], found["value"]), (row["Option"], row["Workload"], column)
-                compared += 1
-    assert compared > 100
+    files = [spreadsheet.changed(path, tmp_path / f"{case}.xlsx", {"case": case}) for case in CASES]
+    compared: dict[str, int] = {}
+    for case, file in spreadsheet.recalculated(files, tmp_path).items():
+        for sheet, columns in IN_THE_BOOK.items():
+            for row in spreadsheet.table(file, sheet):
+                for column, pattern in columns.items():
+                    key = pattern.format(**parts_of_keys(row))
+                    if key in results:
+                        ends = Range(*(results[key][end] for end in ("value", "low", "high")))
+                        wanted = at(ends, case, falling=column in FALLING)
+                        assert same(row[column], wanted), (case, key, row[column], wanted)
+                        compared[column] = compared.get(column, 0) + 1
+    assert set(compared) == {column for columns in IN_THE_BOOK.values() for column in columns}
+    assert compared["CNY per Mtok of output"] > 3 * 100
+
+
+def test_a_scenario_that_serves_nothing_still_has_its_bills(tmp_path: Path) -> None:
+    path = tmp_path / "k3-costs.xlsx"
+    path.write_bytes(workbook.made(replace(content(COSTS, WORDS), entries={})))
+    assert {row["Option"] for row in spreadsheet.table(path, "Options")} == OPTIONS
+    assert {row["Kind"] for row in spreadsheet.table(path, "Results")} == {"api"}
+    assert not spreadsheet.table(path, "Break-even")
