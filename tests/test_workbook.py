@@ -38,7 +38,6 @@ from k3lib.report.cost_words import PLACES
 from k3lib.report.workbook_bills import PARTS_OF_MONTH
 from k3lib.report.workbook_data import content
 
-pytestmark = pytest.mark.xdist_group("workbook")
 CASES = ("low", "default", "high")
 TIGHT = 1e-9
 WORDS = "the base scenario"
@@ -94,16 +93,22 @@ CHANGED = {
 
 
 @pytest.fixture(scope="module")
-def calculated(written: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def calculated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The workbook in each case and with changes, calculated anew from its formulas alone."""
-    folder = tmp_path_factory.mktemp("calculated")
+    folder = spreadsheet.once(tmp_path_factory, "calculated", calculate)
+    return {path.stem: path for path in (folder / "recalculated").glob("*.xlsx")}
+
+
+def calculate(folder: Path) -> None:
+    written = folder / "k3-costs.xlsx"
+    workbook.write(written, COSTS, WORDS)
     files = [spreadsheet.changed(written, folder / f"{case}.xlsx", {"case": case}) for case in CASES]
     for name, cells in CHANGED.items():
         at = {yours(written, k.removeprefix("yours:")) if k.startswith("yours:") else k: v for k, v in cells.items()}
         files.append(spreadsheet.changed(written, folder / f"{name}.xlsx", at))
     harmful = folder / "hostile.xlsx"
     hostile(harmful)
-    return spreadsheet.recalculated([*files, spreadsheet.changed(harmful, harmful, {})], folder)
+    spreadsheet.recalculated([*files, spreadsheet.changed(harmful, harmful, {})], folder)
 
 
 def yours(path: Path, name: str) -> str:
