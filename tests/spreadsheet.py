@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pytest
 
 TIMEOUT_S = 180
 # Without this LibreOffice shows what a file says that its formulas give.
@@ -56,19 +53,6 @@ def _cell(address: str, value: Any) -> bytes:
     if isinstance(value, str):
         return rf'<c r="{address}"\1 t="inlineStr"><is><t>{value}</t></is></c>'.encode()
     return rf'<c r="{address}"\1><v>{value!r}</v></c>'.encode()
-
-
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that is filled once for all processes of a test run."""
-    base = factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            make(folder)
-            (folder / "done").touch()
-    return folder
 
 
 def recalculated(files: Iterable[Path], folder: Path) -> dict[str, Path]:

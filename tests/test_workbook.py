@@ -15,6 +15,7 @@ import openpyxl
 import pandas as pd
 import pytest
 import spreadsheet
+from conftest import once
 from openpyxl.formula import Tokenizer
 
 from k3lib.choose.costed import costs
@@ -95,7 +96,7 @@ CHANGED = {
 @pytest.fixture(scope="module")
 def calculated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The workbook in each case and with changes, calculated anew from its formulas alone."""
-    folder = spreadsheet.once(tmp_path_factory, "calculated", calculate)
+    folder = once(tmp_path_factory, "calculated", calculate)
     return {path.stem: path for path in (folder / "recalculated").glob("*.xlsx")}
 
 

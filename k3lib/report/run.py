@@ -88,7 +88,7 @@ class Runner:
         command = [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)]
         code, printed, errors = self._process(command, {kept.READS: str(reads)})
         if code == 0:
-            read = reads.read_text(encoding="utf-8").splitlines()
+            read = reads.read_text(encoding="utf-8").splitlines() if reads.is_file() else []
             return nbs.settle(nbs.read(target), job.parameters), sorted({str(Path(x).relative_to(DATA)) for x in read})
         try:
             fault = json.loads(printed.strip().splitlines()[-1])
