@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from k3lib.deploy.constants import table
 from k3lib.deploy.inverse import sweep
 from k3lib.deploy.passes import PassTimes
 from k3lib.deploy.plan import ENGINES
+from k3lib.deploy.search import screen, space
 from k3lib.deploy.setup import SetUp, constants
 from k3lib.deploy.speed import answer
 from k3lib.engines.layout import parse_cluster, parse_layout
@@ -30,6 +32,7 @@ from k3lib.models.model import load_model
 
 RUNS = 3
 POINTS = 1_000_000
+ISL, OSL, CLIENTS = 1024 * 2 ** np.arange(8), 256 * 2 ** np.arange(6), 2 ** np.arange(11)
 
 
 def command(*arguments: str) -> Callable[[], None]:
@@ -77,6 +80,14 @@ def ledgers_of_64_cards() -> None:
     )
 
 
+def every_layout_under_a_grid() -> None:
+    """All legal layouts of 32 and 64 cards, and the steady state of each under 528 loads: spaces and all."""
+    isl, osl, clients = (x.ravel().astype(float) for x in np.meshgrid(ISL, OSL, CLIENTS))
+    for cluster in ("4x8xh20-96", "8x8xh200"):
+        there = space(replace(load_model("kimi-k3")), parse_cluster(cluster), "vllm", Settings(max_num_seqs=1024))
+        screen(there, isl, osl, clients, np.zeros_like(isl), numbers=table())
+
+
 def passes_on_a_million_points() -> Callable[[], None]:
     """The time of a million passes of two stages, all terms, in one call."""
     passes = PassTimes(
@@ -117,6 +128,8 @@ def main() -> None:
         f"weight account on {POINTS:,} points": account_on_a_million_points(),
         "k3 plan on 4x8xh20-96": command("plan", "--cluster", "4x8xh20-96", "--layout", "tp8,pp4"),
         "layouts of 64 cards x 1,000 workloads": ledgers_of_64_cards,
+        f"layouts of 32 and 64 cards x {len(ISL) * len(OSL) * len(CLIENTS)} loads": every_layout_under_a_grid,
+        "k3 search on h20x32": command("search", "--cluster", "h20x32", "--workload", "offline-batch"),
         f"time of {POINTS:,} passes": passes_on_a_million_points(),
         "100 cells of the closed loop": closed_loop_cells(),
         "the whole calibration": make_calibration,

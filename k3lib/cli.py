@@ -23,6 +23,8 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
                                         the same for a configuration of your own
   k3 plan --model kimi-k3 --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
                                         the ledger of a card, whether it fits, and how fast it will be
+  k3 search --cluster h20x32 --workload offline-batch
+                                        every legal layout under a load, best first
   k3 read data/benchmarks.csv --json
                                         your own results and logs beside the prediction
 """

@@ -14,15 +14,17 @@ from k3lib.cli_speed import KERNELS, short
 from k3lib.errors import EXIT_DONE, InputError, near
 
 if TYPE_CHECKING:
-    from k3lib.deploy.load import Load
+    from k3lib.deploy.load import Load, Served
     from k3lib.deploy.search import Found, Limits, Space
+    from k3lib.engines.layout import Hardware
 
 DESCRIPTION = """\
-Every layout that an engine accepts on a cluster, under a load, best first, with the reason where one does not fit.
-Exit code 2 when nothing fits, or nothing keeps to the limits: then the nearest is named.
+Every layout that an engine accepts on a cluster, under a load, best first, with the reason where one does not fit. The
+first is the simplest of those that cannot be told from the best. Exit code 2 when nothing fits, or nothing keeps to the
+limits: then the nearest is named.
 
-  k3 search --cluster h20x32 --workload online-chat
-  k3 search --cluster 4x8xh20-96 --isl 8000 --osl 1000 --concurrency 64 --slo tpot=100ms
+  k3 search --cluster h20x32 --workload offline-batch
+  k3 search --cluster 4x8xh20-96 --isl 8000 --osl 1000 --concurrency 64 --slo ttft=20s,tpot=150ms
   k3 search --cluster gb200-nvl72-64 --workload rag --slo ttft=5s,tpot=50ms --rank tpot --json
   k3 search --cluster 8x8xh200 --isl 8000 --osl 1000 --front
 """
@@ -45,14 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workloads", type=Path, default=None, metavar="FILE", help="workloads of your own, as in data/workloads.csv")
     add("--isl", type=int, default=None, metavar="TOKENS", help="input of a request")
     add("--osl", type=int, default=None, metavar="TOKENS", help="output of a request")
-    add("--concurrency", type=int, default=None, metavar="N", help="requests at once")
+    add("--concurrency", type=int, default=None, metavar="N",
+        help="requests at once; with --front the most of them (then by default 1024)")  # fmt: skip
     add("--slo", default=None, metavar="ttft=5s,tpot=50ms", help="limits, in place of the workload's goals")
-    add("--rank", default="output", choices=("output", "tpot", "ttft"), help="what is best (default: output)")
+    add("--rank", default=None, choices=("output", "tpot", "ttft"), help="what is best (default: output)")
     add("--nics", type=int, default=None, metavar="N", help="network cards of a node")
     add("--moe-backend", default="auto", choices=KERNELS, help="kernel of the experts")
     add("--max-num-seqs", "--max-running-requests", type=int, default=1024, metavar="N", dest="max_num_seqs",
         help="requests that may run at once")  # fmt: skip
-    add("--front", action="store_true", help="speed of one user against output of all, where no layout beats both")
+    add("--front", action="store_true",
+        help="speed of one user against output of all, by clients: what no layout beats in both")  # fmt: skip
     add("--all", action="store_true", help="print every layout")
     add("--json", action="store_true", help="print JSON")
 
@@ -64,22 +68,22 @@ def run(args: argparse.Namespace) -> int:
     from k3lib.deploy.search import search
 
     load, goals = _load(args)
-    limits = parse_limits(args.slo) if args.slo else goals
-    there = _space(args)
+    limits = goals if args.slo is None else parse_limits(args.slo)
     if args.front:
-        print(_front(there, load, args.json))
-        return EXIT_DONE
-    found = search(there, load, numbers(), limits, args.rank)
+        return _front(args, load)
+    found = search(_space(args), load, numbers(), limits, args.rank or "output")
     if args.json:
-        print(json.dumps([as_json(one) for one in found], indent=1, allow_nan=False))
+        ahead = on_front(found)
+        print(json.dumps([as_json(one, id(one) in ahead) for one in found], indent=1, allow_nan=False))
     else:
         print("\n".join(as_lines(found, load, limits, args)))
     best = found[0].served
     if best is None:
         raise InputError(f"no layout of {args.cluster} serves it. {nearest_reason(found)}")
     if limits.over(best) > 1:
+        whose = f", the goals of {args.workload}; --slo sets others" if args.slo is None else ""
         raise InputError(
-            f"no layout of {args.cluster} keeps to {said(limits)}. Nearest is {found[0].layout}: "
+            f"no layout of {args.cluster} keeps to {said(limits)}{whose}. Nearest is {found[0].layout}: "
             f"first token after {best.ttft_mean_ms / MS['s']:.3g} s, then {best.tpot_ms:.3g} ms a token"
         )
     return EXIT_DONE
@@ -88,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 def _space(args: argparse.Namespace) -> Space:
     from dataclasses import replace
 
-    from k3lib.choose.deployed import deployed
+    from k3lib.choose.deployed import deployed, with_domain
     from k3lib.deploy.caches import Settings
     from k3lib.deploy.search import space
     from k3lib.deploy.speed import Options
@@ -97,16 +101,18 @@ def _space(args: argparse.Namespace) -> Space:
     from k3lib.facts.clusters import clusters
     from k3lib.models.model import load_model
 
-    hardware = devices_with(args.hardware) if args.hardware else None
+    hardware: Hardware | None = devices_with(args.hardware) if args.hardware else None
     if args.cluster in clusters():
-        cluster, options = deployed(args.cluster).cluster, deployed(args.cluster).options
+        named = deployed(args.cluster)
+        cluster, options = named.cluster, named.options
+        hardware = with_domain(cluster, named.row.domain_cards, hardware)
     elif "x" in args.cluster and args.cluster[:1].isdigit():
         cluster, options = parse_cluster(args.cluster, hardware), Options()
     else:
         raise InputError(f"--cluster {args.cluster}: no named cluster, nor NODESxCARDSxDEVICE as 4x8xh20-96. "
                          f"{near(args.cluster, clusters())}")  # fmt: skip
-    options = replace(options, experts=args.moe_backend, nics=args.nics or options.nics,
-                      hardware=hardware or options.hardware)  # fmt: skip
+    options = replace(options, experts=args.moe_backend, nics=options.nics if args.nics is None else args.nics,
+                      hardware=hardware)  # fmt: skip
     settings = Settings(max_num_seqs=args.max_num_seqs)
     return space(load_model(args.model, args.weights), cluster, args.engine, settings, options)
 
@@ -118,19 +124,24 @@ def _load(args: argparse.Namespace) -> tuple[Load, Limits]:
     from k3lib.deploy.search import Limits
     from k3lib.facts.workloads import workload, workloads_with
 
-    given = {f"--{name}": getattr(args, name) for name in ("isl", "osl", "concurrency")}
+    if args.front:
+        for flag in ("slo", "rank"):
+            if getattr(args, flag) is not None:
+                raise InputError(f"--front shows all there is to choose from and takes no --{flag}; leave one out")
+    at_once = FRONT_CLIENTS[-1] if args.front and args.concurrency is None else args.concurrency
+    given = {"--isl": args.isl, "--osl": args.osl, "--concurrency": at_once}
     if args.workload is None:
         if args.workloads:
             raise InputError(f"--workloads {args.workloads}: say which by --workload NAME")
         missing = [name for name, value in given.items() if value is None]
         if missing:
             raise InputError(f"{missing[0]}: is missing; give --isl, --osl and --concurrency, or --workload NAME")
-        return Load(args.isl, args.osl, args.concurrency), Limits()
+        return Load(args.isl, args.osl, at_once), Limits()
     clash = [name for name in ("--isl", "--osl") if given[name] is not None]
     if clash:
         raise InputError(f"--workload {args.workload} has its own {clash[0]}; leave one of the two out")
     one = workload(args.workload, workloads_with(args.workloads) if args.workloads else None)
-    return load_of(one, args.concurrency), limits_of(one)
+    return load_of(one, at_once), limits_of(one)
 
 
 def parse_limits(text: str) -> Limits:
@@ -161,17 +172,20 @@ def said(limits: Limits) -> str:
     return " and ".join(part.replace("_ms", "") for part in parts)
 
 
-def as_json(one: Found) -> dict[str, Any]:
-    """A layout as other programs read it. The cost is null: prices are asked elsewhere."""
+def as_json(one: Found, ahead: bool) -> dict[str, Any]:
+    """A layout as other programs read it. front: whether no other beats it in both the speed of a user and the output
+    of all. The cost is null: prices are asked elsewhere.
+    """
     served = one.served
     return {
         "layout": one.layout,
-        "fits": one.candidate.passes is not None and served is not None,
+        "fits": one.fits,
         "reason": one.reason,
         "output_tps": served.output_tps if served else None,
         "tpot_ms": served.tpot_ms if served else None,
         "ttft_ms": served.ttft_mean_ms if served else None,
         "copies": one.candidate.copies,
+        "front": ahead,
         "cny_per_mtok_output": None,
     }
 
@@ -183,20 +197,17 @@ def as_lines(found: Sequence[Found], load: Load, limits: Limits, args: argparse.
     served = [one for one in found if one.served]
     without = [one for one in found if not one.served]
     shown = served if args.all else served[:SHOWN]
-    lines = [f"{len(served)} of {len(found)} layouts of {args.cluster} under {args.engine} serve {load.concurrency:,} "
-             f"clients of {load.isl:,} + {load.osl:,} tokens"
-             + (f", {load.cached:,} of each prompt from the prefix cache" if load.cached else ""),
-             "", f"{'layout':<26}{'copies':>7}{'output tok/s':>14}{'TPOT ms':>10}{'TTFT ms':>11}  limits"]  # fmt: skip
-    for one in shown:
-        s = one.served
-        if s is None:
-            continue
-        kept = "kept" if limits.over(s) <= 1 else f"{limits.over(s):.2g} times over"
-        lines.append(f"{one.layout:<26}{one.candidate.copies:>7}{short(s.output_tps):>14}{short(s.tpot_ms):>10}"
-                     f"{short(s.ttft_mean_ms):>11}  {kept if asdict(limits) != NO_LIMITS else '-'}")  # fmt: skip
-    if len(shown) < len(served):
-        lines.append(f"... {len(served) - len(shown)} more; --all prints them")
+    lines = [f"{len(served)} of {len(found)} layouts of {args.cluster} under {args.engine} serve {clients(load)} of "
+             f"{load.isl:,} + {load.osl:,} tokens"
+             + (f", {load.cached:,} of each prompt from the prefix cache" if load.cached else "")]  # fmt: skip
     if served:
+        lines += ["", f"{'layout':<26}{'copies':>7}{'output tok/s':>14}{'TPOT ms':>10}{'TTFT ms':>11}  limits"]
+        ahead = on_front(served)
+        lines += [_line(one, s, limits, id(one) in ahead) for one in shown if (s := one.served)]
+        if any(id(one) in ahead for one in shown):
+            lines.append("* beaten by none in both the speed of a user and the output of all")
+        if len(shown) < len(served):
+            lines.append(f"... {len(served) - len(shown)} more; --all prints them")
         lines += _ranged(served[0], load)
     if without:
         lines += ["", f"{len(without)} do not serve it; nearest: {nearest_reason(without)}"]
@@ -204,7 +215,25 @@ def as_lines(found: Sequence[Found], load: Load, limits: Limits, args: argparse.
     return lines
 
 
-NO_LIMITS = {"ttft_ms": None, "tpot_ms": None}
+def _line(one: Found, s: Served, limits: Limits, ahead: bool) -> str:
+    over = limits.over(s)
+    kept = "-" if over == 0 else "kept" if over <= 1 else f"{over:.2g} times over"
+    return (f"{one.layout + ' *' * ahead:<26}{one.candidate.copies:>7}{short(s.output_tps):>14}{short(s.tpot_ms):>10}"
+            f"{short(s.ttft_mean_ms):>11}  {kept}")  # fmt: skip
+
+
+def on_front(found: Sequence[Found]) -> set[int]:
+    """Ids of the layouts that no other beats in both the speed of a user and the output of all."""
+    from k3lib.deploy.search import front
+
+    served = [(one, s) for one in found if (s := one.served)]
+    kept = front([1 / s.tpot_ms for _, s in served], [s.output_tps for _, s in served])
+    return {id(served[place][0]) for place in kept}
+
+
+def clients(load: Load) -> str:
+    """How many ask at once, in words."""
+    return f"{load.concurrency:,} client{'s' * (load.concurrency > 1)}"
 
 
 def _ranged(best: Found, load: Load) -> list[str]:
@@ -219,22 +248,30 @@ def _ranged(best: Found, load: Load) -> list[str]:
             f"{found.situation}"]  # fmt: skip
 
 
-def _front(there: Space, load: Load, as_text: bool) -> str:
-    """The layouts and clients that no other beats in both speed of a user and output of all."""
+def _front(args: argparse.Namespace, load: Load) -> int:
+    """Print the layouts and clients that no other beats in both speed of a user and output of all."""
     from dataclasses import replace
 
     from k3lib.calibrate.predict import numbers
-    from k3lib.deploy.search import pareto
+    from k3lib.choose.outcome import nearest_reason
+    from k3lib.deploy.search import pareto, search
 
-    points = pareto(there, [replace(load, concurrency=n) for n in FRONT_CLIENTS], numbers())
+    there, table = _space(args), numbers()
+    counts = sorted({n for n in FRONT_CLIENTS if n < load.concurrency} | {load.concurrency})
+    points = pareto(there, [replace(load, concurrency=n) for n in counts], table)
     rows: list[dict[str, Any]] = [
         {"layout": one.layout, "concurrency": at.concurrency, "output_tps": s.output_tps, "tpot_ms": s.tpot_ms,
          "ttft_ms": s.ttft_mean_ms, "tps_per_user": MS["s"] / s.tpot_ms}
         for one, at in points if (s := one.served)
     ]  # fmt: skip
-    if as_text:
-        return json.dumps(rows, indent=1, allow_nan=False)
-    lines = [f"{'clients':>8}{'one user tok/s':>16}{'output tok/s':>14}{'TTFT ms':>11}  layout"]
-    lines += [f"{r['concurrency']:>8,}{short(r['tps_per_user']):>16}{short(r['output_tps']):>14}"
-              f"{short(r['ttft_ms']):>11}  {r['layout']}" for r in rows]  # fmt: skip
-    return "\n".join(lines)
+    if args.json:
+        print(json.dumps(rows, indent=1, allow_nan=False))
+    if not rows:
+        reason = nearest_reason(search(there, replace(load, concurrency=1), table))
+        raise InputError(f"no layout of {args.cluster} serves it. {reason}")
+    if not args.json:
+        print(f"{'clients':>8}{'one user tok/s':>16}{'output tok/s':>14}{'TTFT ms':>11}  layout")
+        for r in rows:
+            print(f"{r['concurrency']:>8,}{short(r['tps_per_user']):>16}{short(r['output_tps']):>14}"
+                  f"{short(r['ttft_ms']):>11}  {r['layout']}")  # fmt: skip
+    return EXIT_DONE

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from k3lib.cli import main
 from k3lib.facts.paths import ROOT
 
 # The same examples in every run: a check that passes here passes everywhere.
@@ -38,6 +40,17 @@ def k3(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> 
         check=False,
         env={**os.environ, **(env or {})},
     )
+
+
+def k3_here(capsys: pytest.CaptureFixture[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in this process: without the seconds that a process of its own takes to start."""
+    capsys.readouterr()
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return subprocess.CompletedProcess(["k3", *arguments], code, out, err)
 
 
 # Loaded by every Python process of a build: a connection that leaves this machine is an error.
@@ -66,15 +79,31 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in lines[0], (word, lines[0])
 
 
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is filled once for all processes of a test run."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            make(folder)
+            (folder / "done").touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the book as `k3 build` publishes it, and the results."""
-    out = tmp_path_factory.mktemp("published")
-    guard = tmp_path_factory.mktemp("guard")
-    (guard / "sitecustomize.py").write_text(NO_NETWORK, encoding="utf-8")
-    done = k3("build", "--out", str(out), env={"PYTHONPATH": str(guard)})
-    assert done.returncode == 0, done.stderr
-    return out
+    """A folder with the book as `k3 build` publishes it, and the results; built once, written to by no test."""
+
+    def build(folder: Path) -> None:
+        guard = folder / "guard"
+        guard.mkdir()
+        (guard / "sitecustomize.py").write_text(NO_NETWORK, encoding="utf-8")
+        done = k3("build", "--out", str(folder / "published"), env={"PYTHONPATH": str(guard)})
+        assert done.returncode == 0, done.stderr
+
+    return once(tmp_path_factory, "book", build) / "published"
 
 
 @pytest.fixture(scope="session")

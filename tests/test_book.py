@@ -99,6 +99,7 @@ def test_the_downloads_are_what_the_run_made(book: Path) -> None:
     found = {p.name: p for p in (book / "html" / "_downloads").rglob("*") if p.is_file()}
     assert found["results.json"].read_bytes() == (book / "results.json").read_bytes()
     assert found["results.csv"].read_bytes() == (book / "results.csv").read_bytes()
+    assert found["k3-costs.xlsx"].read_bytes() == (book / "downloads" / "k3-costs.xlsx").read_bytes()
     assert {"how-large-is-k3.ipynb", "does-the-account-close.ipynb"} <= set(found)
 
 

@@ -17,13 +17,14 @@ import pytest
 from conftest import k3, refused
 from tqdm import tqdm
 
+from k3lib import kept
 from k3lib import results as res
 from k3lib.errors import InputError
 from k3lib.facts.paths import ROOT
 from k3lib.facts.scenario import load_scenario
 from k3lib.report import build as job
-from k3lib.report import kept, publish, run
 from k3lib.report import notebooks as nbs
+from k3lib.report import publish, run
 from k3lib.report.run import Runner
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -119,9 +120,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     notebook = nbs.read(ROOT / "notebooks" / "what-a-token-costs.ipynb")
     notebook["cells"] = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", ())]
+    reads = {**notebook["cells"][0], "id": "reads", "metadata": {}}
+    reads["source"] = "from k3lib.facts.named import loads\nloads()"
+    notebook["cells"].append(reads)
     nbs.write(notebook, folder / "what-a-token-costs.ipynb")
     monkeypatch.setattr(job, "NOTEBOOKS", folder)
-    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
     return folder / "what-a-token-costs.ipynb"
 
 
@@ -152,29 +156,32 @@ def test_a_notebook_runs_again_when_anything_that_it_reads_has_changed(
     shutil.copytree(ROOT / "data", data)
     monkeypatch.setattr(run, "DATA", data)
     assert executed()[1] == 0
-    with (data / "sources.csv").open("a", encoding="utf-8") as table:
+    with (data / "sources.csv").open("a", encoding="utf-8") as table:  # a table that it does not read
         table.write("one_more,A source,somewhere,page,2026,\n")
+    assert executed()[1] == 0
+    with (data / "loads.csv").open("a", encoding="utf-8") as table:
+        table.write("one-more,one more,1,1,\n")
     assert executed()[1] == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff{", b'{"cells": [{}]}'])
+@pytest.mark.parametrize("content", [b"", b"\xff{", b'{"cells": [{}]}', b"[1]"])
 def test_a_kept_run_that_cannot_be_read_is_run_again(small: Path, content: bytes) -> None:
     first, _ = executed()
-    (path,) = kept.FOLDER.glob("*.ipynb")
-    path.write_bytes(content)
+    for path in kept.folder().glob("*.json"):
+        path.write_bytes(content)
     assert executed() == (first, 1)
     assert executed() == (first, 0)
 
 
-def test_runs_that_were_not_asked_for_longest_are_forgotten(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_were_not_asked_for_longest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_FILES", 2)
-    notebook = nbs.read(small)
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path))
     for at, name in ((2, "a"), (1, "b")):
-        kept.keep(name, notebook)
-        os.utime(kept.FOLDER / f"{name}.ipynb", (at, at))
-    assert kept.find("b") == notebook
-    kept.keep("d", notebook)
-    assert {path.stem for path in kept.FOLDER.iterdir()} == {"b", "d"}
+        kept.keep(name, [name])
+        os.utime(tmp_path / f"{name}.json", (at, at))
+    assert kept.find("b") == ["b"]
+    kept.keep("d", ["d"])
+    assert {path.stem for path in tmp_path.iterdir()} == {"b", "d"}
 
 
 def test_a_changed_parameter_changes_the_page(book: Path, tmp_path: Path) -> None:

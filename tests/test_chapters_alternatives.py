@@ -265,12 +265,12 @@ def changed(item: str, **fields: object) -> dict[str, Price]:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: hosted.offer("k3", "moonshot-ch"), "Did you mean 'k3.moonshot-cn'"),
+        (lambda: hosted.offer("k3", "moonshot-ch"), "Did you mean 'k3@moonshot-cn'"),
         (lambda: ch.answers("mxfp5"), "Did you mean 'mxfp4'"),
         (lambda: ch.variant_need(PLAN, "reap-241"), "Did you mean 'reap-242'"),
         (lambda: ch.device_need(PLAN, "l21", ""), "l21"),
         (lambda: hosted.offers({k: v for k, v in prices().items() if k != "api.k3.novita.output"}),
-         "api.k3.novita needs a price for input and one for output"),
+         "item 'api.k3.novita.output' is not in data/prices.csv"),
         (lambda: hosted.offers(changed("api.k3.novita.cached", unit="CNY/Mtok", currency="CNY")), "different units"),
     ],
 )  # fmt: skip

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from k3lib.choose.study import Entry, Seen, entry
 from k3lib.choose.world import status, world
 from k3lib.errors import InputError
 from k3lib.facts.clusters import cluster, clusters
+from k3lib.facts.paths import ROOT
 from k3lib.facts.planned import fact_of, planned
 from k3lib.facts.scenario import load_scenario
 from k3lib.facts.workloads import with_goals, workloads
@@ -90,6 +94,22 @@ def test_an_entry_is_kept_and_made_anew_when_what_it_comes_from_changes(
     for path in tmp_path.glob("*.json"):
         path.write_text(json.dumps({"cluster_id": 3}), encoding="utf-8")
     assert entry(row, load, k3) == first and len(made) == 5
+
+
+def test_an_entry_is_the_same_in_every_process(k3: Model, tmp_path: Path) -> None:
+    code = ("import json; from dataclasses import asdict; from k3lib.choose.study import entry\n"
+            "from k3lib.facts.clusters import cluster; from k3lib.facts.workloads import workloads\n"
+            "from k3lib.models.model import load_model\n"
+            "found = entry(cluster('h20x32'), workloads()['rag'], load_model('kimi-k3'))\n"
+            "print(json.dumps(asdict(found)))")  # fmt: skip
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), kept.FOLDER: str(tmp_path / seed), "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert said[0] == said[1] and json.loads(said[0])["workload_id"] == "rag"
 
 
 def small_entry(name: str, tps: float = 100.0) -> Entry:

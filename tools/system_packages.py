@@ -1,11 +1,11 @@
-"""Install what the tests need beyond Python packages: Chromium and fonts. Fails where they cannot be had."""
+"""Install what the tests need beyond Python packages: Chromium, fonts, LibreOffice. Fails where they cannot be had."""
 
 import os
 import shutil
 import subprocess
 import sys
 
-PACKAGES = {"chromium": "chromium", "fc-list": "fontconfig"}
+PACKAGES = {"chromium": "chromium", "fc-list": "fontconfig", "soffice": "libreoffice-calc"}
 FONTS = ("fonts-dejavu-core", "fonts-noto-cjk")
 
 

@@ -35,16 +35,20 @@ def deployed(cluster: str | facts.NamedCluster) -> Deployed:
     row = facts.cluster(cluster) if isinstance(cluster, str) else cluster
     nics = max(1, round(row.nics * row.nic_gbit / NIC_GBIT)) if row.nics and row.nic_gbit else None
     cards = parse_cluster(row.shape)
-    return Deployed(row, cards, Options(nics=nics, hardware=_hardware(cards, row.domain_cards)))
+    return Deployed(row, cards, Options(nics=nics, hardware=with_domain(cards, row.domain_cards)))
 
 
-def _hardware(cluster: Cluster, domain_cards: int) -> Hardware | None:
-    """Device facts with the cluster's own domain, where the card's is another; None where it is the same."""
-    if domain(devices(), cluster) == domain_cards:
-        return None
+def with_domain(cluster: Cluster, domain_cards: int, hardware: Hardware | None = None) -> Hardware | None:
+    """Device facts with the cluster's own domain, where the card's is another; as given where it is the same.
+
+    hardware: device facts, None for those of data/hardware.csv.
+    """
+    facts = hardware or devices()
+    if domain(facts, cluster) == domain_cards:
+        return hardware
     key = (cluster.device, "scale_up_domain")
-    fact = devices()[key].model_copy(update={"value": domain_cards, "low": None, "high": None, "grade": "assumed"})
-    return {**devices(), key: fact}
+    fact = facts[key].model_copy(update={"value": domain_cards, "low": None, "high": None, "grade": "assumed"})
+    return {**facts, key: fact}
 
 
 _SPACES: dict[tuple[object, ...], Space] = {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from k3lib.cost import api
 from k3lib.errors import InputError, near
-from k3lib.facts.prices import Price, prices
+from k3lib.facts.prices import Price
 from k3lib.facts.workloads import Workload
 from k3lib.units import MEGA
 
@@ -45,30 +46,25 @@ class Offer:
 
 
 def offers(table: Mapping[str, Price] | None = None) -> tuple[Offer, ...]:
-    """Every offer in the order of the table: items api.MODEL.HOST.PART with an input and an output price.
+    """Every host's own list, in the order of the table; hosts that ask a share of another's are left out.
 
-    Raises InputError where the two are in different currencies.
+    Raises InputError where the prices of one are in different currencies.
     """
-    found: dict[tuple[str, str], dict[str, Price]] = {}
-    for item, price in (prices() if table is None else table).items():
-        names = item.split(".")
-        if len(names) == 1 + len(PARTS) and names[0] == "api" and names[-1] in PARTS:
-            found.setdefault((names[1], names[2]), {})[names[-1]] = price
     out = []
-    for (model, host), parts in found.items():
-        if "input" not in parts or "output" not in parts:
-            raise InputError(f"data/prices.csv: api.{model}.{host} needs a price for input and one for output")
-        offer = Offer(model, host, parts["input"], parts["output"], parts.get("cached"))
-        if len({price.unit for price in offer.prices}) > 1:
-            raise InputError(f"data/prices.csv: api.{model}.{host} has prices in different units")
-        out.append(offer)
+    for one in api.offers(table).values():
+        if one.share is None:
+            parts = one.parts
+            offer = Offer(one.model, one.host, parts["input"], parts["output"], parts.get("cached"))
+            if len({price.unit for price in offer.prices}) > 1:
+                raise InputError(f"data/prices.csv: api.{one.model}.{one.host} has prices in different units")
+            out.append(offer)
     return tuple(out)
 
 
 def offer(model: str, host: str, table: Mapping[str, Price] | None = None) -> Offer:
     """One offer. Raises InputError with the near name."""
-    known = {f"{one.model}.{one.host}": one for one in offers(table)}
-    name = f"{model}.{host}"
+    known = {f"{one.model}@{one.host}": one for one in offers(table)}
+    name = f"{model}@{host}"
     if name not in known:
         raise InputError(f"offer '{name}' is not in data/prices.csv. {near(name, known)}")
     return known[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,19 @@ from k3lib.models.weights import weight_account
 from k3lib.units import GIBI
 
 SIZES = tuple(2**i for i in range(9))
+
+
+def largest(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from `least` to `most` for which it holds, by halving; 0 for none.
+
+    What holds for a number must hold for all below it.
+    """
+    if least > most or not holds(least):
+        return 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if holds(middle) else (least, middle - 1)
+    return least
 
 
 def legal_layouts(model: Model, cards: int, engine_name: str) -> Iterator[Layout]:

@@ -10,6 +10,8 @@ from k3lib.errors import InputError
 # Requests of a run, where not told: as the measured runs do, fewer for each client where clients are many.
 MANY_REQUESTS, MOST_ROUNDS, LEAST_ROUNDS = 256, 7, 2
 MOST_CLIENTS = 8192
+# Tokens of a prompt or an answer beyond which a number is a slip: a thousand times the longest context there is.
+MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,9 @@ class Load:
         for name in ("isl", "osl", "concurrency"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} {getattr(self, name)}: must be at least 1")
+        for name in ("isl", "osl"):
+            if getattr(self, name) > MOST_TOKENS:
+                raise InputError(f"--{name} {getattr(self, name)}: must be at most {MOST_TOKENS:,} tokens")
         if self.concurrency > MOST_CLIENTS:
             raise InputError(f"--concurrency {self.concurrency}: at most {MOST_CLIENTS:,} clients are followed")
         if not 1 <= self.acceptance < math.inf:

@@ -119,7 +119,7 @@ class Loop:
     def _too_long(self) -> None:
         raise InputError(f"a run of {self.total:,} requests of {self.load.read:,} + {self.load.osl:,} tokens takes "
                          f"more than {LONGEST_RUN_PASSES:,} passes of {self.rules.chunk:,} tokens; ask for fewer "
-                         "--requests or a larger chunk")  # fmt: skip
+                         "--requests or clients, or a larger chunk")  # fmt: skip
 
     def _even_share(self) -> int:
         """Requests of a slot if all that are here were spread evenly."""

@@ -159,9 +159,13 @@ class PassTimes:
 
     def hop_us(self, c: Constants, tokens: float) -> float:
         """Handing a pass of so many tokens to the next stage, in us."""
+        return float(self.hops_us(c, np.array([tokens]))[0])
+
+    def hops_us(self, c: Constants, tokens: Array) -> Array:
+        """The same for many passes, of shape (n,)."""
         values = {**self.stages[0], s.decode_tokens: tokens, s.prompt_tokens: 0.0, s.drafted_tokens: 0.0,
                   s.hop_start_us: c["hop_start_us"], s.hop_rate: c["hop_rate"]}  # fmt: skip
-        return float(_call(_equations().hop, values)[0])
+        return np.asarray(_call(_equations().hop, values)[0], dtype=np.float64)
 
 
 @dataclass(frozen=True)

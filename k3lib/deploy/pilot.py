@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from k3lib.account import symbols as s
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.inverse import largest_concurrency
+from k3lib.deploy.inverse import largest, largest_concurrency
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.variants import with_experts, with_layers
 from k3lib.engines.layout import Cluster, Layout
@@ -38,19 +38,6 @@ class Pilot:
     of_experts: int
     share_with_experts: float
     free_with_experts_gib: float
-
-
-def largest(holds: Callable[[int], bool], least: int, most: int) -> int:
-    """The largest number from least to most that is held, 0 for none. What holds a number holds all below it."""
-    if least > most or not holds(least):
-        return 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        if holds(middle):
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 def pilot(model: Model, cluster: Cluster, layout: Layout, engine: str, settings: Settings) -> Pilot:
@@ -95,14 +82,9 @@ def resident_experts(plan: Callable[[int], Plan], most: int, least: int, clients
 
     def holds(experts: int) -> bool:
         made = plan(experts)
-        return made.fits and largest_concurrency(made, context) * copies(made) >= clients
+        return made.fits and largest_concurrency(made, context) * made.copies >= clients
 
     return largest(holds, least, most)
-
-
-def copies(plan: Plan) -> int:
-    """Groups of cards that serve requests of their own."""
-    return plan.cluster.cards // (plan.layout.pp * plan.engine.attention_tp(plan.layout))
 
 
 def pilots(model: Model, clusters: Iterable[Cluster], layouts: Iterable[Layout], engine: str,

@@ -51,6 +51,11 @@ class Plan:
     caches_low: Caches | None = field(default=None)
     caches_high: Caches | None = field(default=None)
 
+    @property
+    def copies(self) -> int:
+        """Groups of cards that serve requests of their own."""
+        return self.cluster.cards // (self.layout.pp * self.engine.attention_tp(self.layout))
+
 
 def capacity_bytes(device: str, hardware: Hardware | None = None) -> float:
     """Memory of a card as an engine sees it, else as the driver shows it. Unit: B. Raises InputError without either."""

@@ -100,6 +100,17 @@ def domain(facts: Hardware, cluster: Cluster) -> int:
     return min(cluster.cards_per_node, reach or cluster.cards_per_node)
 
 
+def no_such_nodes(facts: Hardware, cluster: Cluster) -> str:
+    """Why the cards do not come in nodes of this size, empty where they do: links join all cards, or whole nodes."""
+    size, device = cluster.cards_per_node, cluster.device
+    linked = int(cv.fact(facts, device, "scale_up_domain", "cards") or 0)
+    if not linked or domain(facts, cluster) >= cluster.cards or linked % size == 0 or size % linked == 0:
+        return ""
+    sizes = ", ".join(str(n) for n in range(1, min(linked, SERVER_CARDS) + 1) if linked % n == 0)
+    example = replace(cluster, nodes=-(-cluster.cards // SERVER_CARDS), cards_per_node=SERVER_CARDS)
+    return f"links join {linked} {device}, and nodes of {size} do not divide that. Take nodes of {sizes}: {example}"
+
+
 def unmodelled(model: Model) -> str:
     """Why the time of this model's passes is not modelled, empty where it is."""
     if s.layers_gdn in model.values:

@@ -108,8 +108,7 @@ def question(plan: Plan, load: Load, options: Options | None = None) -> Question
     if load.osl < 2:
         raise NoSpeedError("an answer of one token has no time per output token; ask for --osl 2 or more")
     setup = set_up(plan, options or Options())
-    cards = plan.layout.pp * setup.attention_cards
-    copies = plan.cluster.cards // cards
+    copies = plan.copies
     longest = plan.model.longest
     if longest and load.isl + load.osl > longest:
         raise InputError(f"requests of {load.isl:,} + {load.osl:,} tokens: {plan.model.name} takes at most {longest:,}")

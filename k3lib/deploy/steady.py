@@ -48,7 +48,7 @@ def steady(passes: PassTimes, known: Constants, loads: Loads, copies: int, chunk
     context, seen = loads.isl + loads.osl / 2, loads.cached + read / 2
     room = np.maximum(chunk - each, chunk / 2) if passes.setup.engine.mixes else np.full_like(each, chunk)
     many = np.minimum(room, each * read)
-    hop = passes.hop_us(known, float(np.max(each)))
+    hop = passes.hops_us(known, each)
     generate = _period(passes.times(known, each, np.zeros_like(each), context, seen), used, hop)
     prompts = _period(passes.times(known, np.zeros_like(each), many, context, seen), used, hop)
     reading = prompts * np.ceil(each * read / many)
@@ -64,7 +64,7 @@ def steady(passes: PassTimes, known: Constants, loads: Loads, copies: int, chunk
     )
 
 
-def _period(times: Array, used: Array, hop_us: float) -> Array:
+def _period(times: Array, used: Array, hop_us: Array) -> Array:
     """From one pass of a slot to its next, of stage times of shape (stages, n): through all stages, or behind the
     other slots in the slowest one.
     """

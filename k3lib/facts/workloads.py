@@ -92,8 +92,8 @@ class Workload:
 
     @property
     def cached(self) -> int:
-        """Tokens of a prompt that a prefix cache serves."""
-        return round(self.isl * self._value("hit"))
+        """Tokens of a prompt that a prefix cache serves; one at least is always computed."""
+        return min(round(self.isl * self._value("hit")), self.isl - 1)
 
     @property
     def uncached(self) -> int:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,14 @@ from k3lib.report import notebooks as nbs
 from k3lib.report.changes import Changes, compare, inputs
 from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
-from k3lib.report.run import Job, Runner, environment, made_from, write_log
+from k3lib.report.run import WORKBOOK, Job, Runner, environment, made_from, write_log
 
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
 LOG = "build.log"
+# The grammars of a package that checks addresses take two seconds to load, and no address is checked here.
+BOOK_COMMAND = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyter_book.cli.main import main; main()"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -58,8 +60,8 @@ def build(
     registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
-        with tqdm(total=len(chosen) + 2, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
-            executed = _executed(jobs, chosen, stage, out, bar, fresh, price_file)
+        with tqdm(total=len(chosen) + 3, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
+            executed = _executed(jobs, chosen, stage, out, bar, fresh, price_file, scenario)
             results = _collected(executed, scenario)
             _lay_out(stage, executed, results, _from_base(scenario, results))
             bar.set_postfix_str("book")
@@ -139,20 +141,24 @@ def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
     return [names[name] for name in dict.fromkeys(wanted)] if wanted else list(jobs)
 
 
-def _executed(
-    jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any, fresh: bool, price_file: Path | None
-) -> dict[str, Any]:
-    """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran."""
+def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path, bar: Any, fresh: bool,
+              price_file: Path | None, scenario: Scenario | None = None) -> dict[str, Any]:  # fmt: skip
+    """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran.
+
+    scenario: of the workbook, which is written beside them, and last, when the speeds that it takes are known.
+    """
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
     work.mkdir()
     runner = Runner(work, out / LOG, fresh, price_file)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures = {pool.submit(runner.notebook, job): job for job in chosen}
+        futures: dict[Future[Any], str] = {pool.submit(runner.notebook, job): job.name for job in chosen}
+        if scenario is not None:
+            futures[pool.submit(runner.workbook, scenario, stage / WORKBOOK)] = WORKBOOK
         try:
             for future in as_completed(futures):
-                ready[futures[future].name] = future.result()
-                bar.set_postfix_str(futures[future].name)
+                ready[futures[future]] = future.result()
+                bar.set_postfix_str(futures[future])
                 bar.update()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -209,6 +215,8 @@ def _lay_out(
         nbs.write(notebook, ready / "executed" / f"{name}.ipynb")
         for folder in (book / "nb", book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
             nbs.write(nbs.page(notebook), folder / f"{name}.ipynb")
+    for folder in (ready / "downloads", book / "_generated"):
+        shutil.copy(stage / WORKBOOK, folder)
     changed = json.dumps(changes and changes.as_json(), indent=1, sort_keys=True, ensure_ascii=False)
     (book / "_generated" / "changes.json").write_text(changed + "\n", encoding="utf-8", newline="\n")
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):
@@ -220,7 +228,7 @@ def _sphinx(stage: Path, out: Path) -> None:
     command = [
         sys.executable,
         "-c",
-        "from jupyter_book.cli.main import main; main()",
+        BOOK_COMMAND,
         "build",
         str(stage / "book"),
         "--config",

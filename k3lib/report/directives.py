@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
@@ -133,53 +134,70 @@ class Sources(SphinxDirective):
 
 
 class Numbers(SphinxDirective):
-    """One line a result: value, grade, equation, inputs, sources, notebook."""
+    """One line a result: value, grade, equation, inputs, sources, notebook.
+
+    Written as HTML at once: as a tree of nodes thousands of results take longer than all the rest of the book.
+    """
 
     def run(self) -> list[nodes.Node]:
         results = res.load(Path(self.env.srcdir) / "_generated" / "results.json")
         self.env.note_dependency("_generated/results.json")
         self.env.get_domain("math").data["has_equations"][self.env.docname] = True
-        self.titles = _notebook_titles(Path(self.env.srcdir) / "nb")
+        titles = _notebook_titles(Path(self.env.srcdir) / "nb")
         found: list[nodes.Node] = []
+        groups: dict[tuple[str, ...], int] = {}
         for topic, members in itertools.groupby(results.items(), key=lambda item: item[0].split(".")[0]):
             section = nodes.section(ids=[f"numbers-{topic}"])
             section += nodes.title(text=TOPICS.get(topic, topic))
-            listing = nodes.definition_list(classes=["k3-list"])
-            for key, result in members:
-                term = nodes.term(ids=[trail.anchor(key)])
-                term += [nodes.literal(text=key), nodes.Text(" "), nodes.strong(text=trail.full_value(result))]
-                listing += nodes.definition_list_item("", term, self._trail(result))
-            section += listing
+            entries = "\n".join(_entry(key, result, titles, groups) for key, result in members)
+            section += nodes.raw("", f'<dl class="k3-list">\n{entries}\n</dl>', format="html")
             found.append(section)
-        return found
+        section = nodes.section(ids=["numbers-groups"])
+        section += nodes.title(text="Groups of sources")
+        listed = "\n".join(f'<dt id="g-{n}">Group {n}</dt><dd>{_sources(names)}</dd>' for names, n in groups.items())
+        section += nodes.raw("", f'<dl class="k3-list">\n{listed}\n</dl>', format="html")
+        return [*found, section]
 
-    def _trail(self, result: res.Result) -> nodes.definition:
-        definition = nodes.definition("", _text(trail.GRADE_MEANING[result.grade] + "."))
-        if result.equation:
-            definition += paragraph("Equation: ", nodes.math(text=result.equation))
-        if result.inputs:
-            line = paragraph("Inputs: ")
-            for i, (name, item) in enumerate(result.inputs.items()):
-                line += [nodes.Text("; " if i else ""), *self._input(name, item)]
-            definition += line
-        if result.sources:
-            line = paragraph("Sources: ")
-            for i, source_id in enumerate(result.sources):
-                uri = f"{SOURCES_PAGE}.html#{trail.source_anchor(source_id)}"
-                link = nodes.reference("", catalog.sources()[source_id].title, refuri=uri, internal=True)
-                line += [nodes.Text("; " if i else ""), link]
-            definition += line
-        if result.notebook:
-            title = self.titles.get(result.notebook, result.notebook)
-            page = nodes.reference("", title, refuri=f"nb/{result.notebook}.html", internal=True)
-            definition += paragraph("Made in: ", page)
-        return definition
 
-    def _input(self, name: str, item: Any) -> list[nodes.Node]:
-        value = nodes.Text(f" = {trail.input_value(item)}")
-        if name in REGISTRY:
-            return [nodes.math(text=REGISTRY[name].latex), value]
-        return [nodes.reference("", name, refuri=f"#{trail.anchor(name)}", internal=True), value]
+# Many results rest on the same sources: from so many on, a list of them is written once.
+GROUPED = 3
+
+
+def _sources(names: Iterable[str]) -> str:
+    return ", ".join(_link(f"{SOURCES_PAGE}.html#{trail.source_anchor(name)}", name) for name in names)
+
+
+def _entry(key: str, result: res.Result, titles: dict[str, str], groups: dict[tuple[str, ...], int]) -> str:
+    """A result as an entry of the list. groups: lists of sources by their number; grows by those that are new."""
+    lines = [f"Grade: {result.grade}"]
+    if result.equation:
+        lines.append(f"Equation: {_math(result.equation)}")
+    if result.inputs:
+        lines.append("Inputs: " + "; ".join(_input(name, item) for name, item in result.inputs.items()))
+    if result.sources:
+        names = tuple(result.sources)
+        group = groups.setdefault(names, len(groups) + 1) if len(names) >= GROUPED else 0
+        lines.append(f"Sources: {_link(f'#g-{group}', f'group {group}') if group else _sources(names)}")
+    if result.notebook:
+        title = titles.get(result.notebook, result.notebook)
+        lines.append("Made in: " + _link(f"nb/{result.notebook}.html", title))
+    name, value = html.escape(key), html.escape(trail.full_value(result))
+    term = f'<dt id="{trail.anchor(key)}"><code>{name}</code> <strong>{value}</strong></dt>'
+    return f"{term}<dd>{'<br>'.join(lines)}</dd>"
+
+
+def _input(name: str, item: Any) -> str:
+    value = html.escape(trail.input_value(item))
+    shown = _math(REGISTRY[name].latex) if name in REGISTRY else _link(f"#{trail.anchor(name)}", name)
+    return f"{shown} = {value}"
+
+
+def _math(latex: str) -> str:
+    return f'<span class="math notranslate nohighlight">\\({html.escape(latex)}\\)</span>'
+
+
+def _link(address: str, text: str) -> str:
+    return f'<a class="reference internal" href="{html.escape(address)}">{html.escape(text)}</a>'
 
 
 class FactTables(SphinxDirective):

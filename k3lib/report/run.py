@@ -17,7 +17,10 @@ from k3lib.calibrate.own import CONSTANTS, RUNS, folder_of_own
 from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.price_parameters import PRICES_FILE
+from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
+
+WORKBOOK = "k3-costs.xlsx"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ class Runner:
         found["metadata"][nbs.METADATA]["made_from"] = made_from(job.path)
         return found
 
+    def workbook(self, scenario: Scenario, target: Path) -> None:
+        """Write the workbook of costs. Raises InputError with what stopped it."""
+        parameters = self.work / "workbook.json"
+        parameters.write_text(scenario.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", "k3lib.report.workbook", str(parameters), str(target)]
+        code, _, errors = self._process(command, {})
+        if code:
+            write_log(self.log, errors)
+            last = (errors.strip().splitlines() or [f"its process ended with code {code}"])[-1]
+            raise InputError(f"{WORKBOOK}: {last} (the whole trace: {shown(self.log)})")
+
     def stop(self) -> None:
         """End what runs: its results are not wanted any more."""
         with self._lock:
@@ -74,7 +88,7 @@ class Runner:
         command = [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)]
         code, printed, errors = self._process(command, {kept.READS: str(reads)})
         if code == 0:
-            read = reads.read_text(encoding="utf-8").splitlines()
+            read = reads.read_text(encoding="utf-8").splitlines() if reads.is_file() else []
             return nbs.settle(nbs.read(target), job.parameters), sorted({str(Path(x).relative_to(DATA)) for x in read})
         try:
             fault = json.loads(printed.strip().splitlines()[-1])
@@ -87,8 +101,6 @@ class Runner:
     def _process(self, command: Sequence[str], more: dict[str, str]) -> tuple[int, str, str]:
         if self.price_file:
             more |= {PRICES_FILE: str(self.price_file)}
-        if self.fresh:
-            more |= {kept.FOLDER: str(self.work / "kept")}
         with self._lock:
             if self._stopped:
                 raise InputError("stopped, because another notebook failed")

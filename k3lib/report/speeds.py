@@ -10,6 +10,7 @@ from k3lib.calibrate.behind import main_sources, sources_of
 from k3lib.calibrate.predict import Range, Speed, numbers, speed
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
+from k3lib.deploy.inverse import largest
 from k3lib.deploy.load import Load
 from k3lib.deploy.named import alternative, options, scenario_cluster
 from k3lib.deploy.plan import Plan, make_plan
@@ -165,11 +166,7 @@ def most_clients(make: Callable[[int], Question], tpot_ms: float, *, sure: bool,
             return answer(asked, table).tpot_ms <= tpot_ms
         return speed(asked, table).tpot_ms.high <= tpot_ms
 
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return low
+    return largest(within, 1, most)
 
 
 def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
