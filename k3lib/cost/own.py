@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import sympy as sp
@@ -84,6 +86,11 @@ class Ownership:
     grade: Grade
     sources: tuple[str, ...]
     not_counted: tuple[str, ...] = NOT_COUNTED
+
+    @cached_property
+    def ends(self) -> Mapping[sp.Symbol, Array]:
+        """The symbols that the bill gives at the cheap ends, the values and the dear ends: arrays of shape (3,)."""
+        return MappingProxyType(totals(self.bill, self.bill.corners()))
 
     @property
     def cluster_id(self) -> str:

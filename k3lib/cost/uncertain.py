@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -49,12 +50,20 @@ def at_shares(key: str, known: Input, share: Array) -> Array:
     return log_normal(share, known.range) if key.startswith(SPEED) else two_triangles(share, known.range)
 
 
-def drawn(inputs: Mapping[str, Input], draws: int = DRAWS, seed: int = SEED) -> dict[str, Array]:
-    """Draws of every input. Each has its own stream: what else is drawn does not change it."""
-    found = {}
+def drawn(
+    inputs: Mapping[str, Input], draws: int = DRAWS, seed: int = SEED, kept: dict[Any, Array] | None = None
+) -> dict[str, Array]:
+    """Draws of every input. Each has its own stream: what else is drawn does not change it.
+
+    kept: draws of earlier calls, taken again where they are the same, and added to.
+    """
+    found, kept = {}, {} if kept is None else kept
     for key, known in inputs.items():
-        stream = np.random.default_rng([seed, zlib.crc32(key.encode())])
-        found[key] = at_shares(key, known, inside(stream.random(draws)))
+        name = key, known.range, draws, seed
+        if name not in kept:
+            stream = np.random.default_rng([seed, zlib.crc32(key.encode())])
+            kept[name] = at_shares(key, known, inside(stream.random(draws)))
+        found[key] = kept[name]
     return found
 
 
@@ -100,11 +109,17 @@ class Simulation:
         return _cheapest({name: self.costs[name] for name in names})
 
 
-def simulate(compared: Sequence[Option], mix: Mix, draws: int = DRAWS, seed: int = SEED) -> Simulation:
-    """Many draws of what a million output tokens cost under each option."""
+def simulate(
+    compared: Sequence[Option],
+    mix: Mix,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    kept: dict[Any, Array] | None = None,
+) -> Simulation:
+    """Many draws of what a million output tokens cost under each option. kept: as in `drawn`, for several workloads."""
     if not compared:
         raise InputError("no option is given to simulate")
-    values = drawn(merged(compared), draws, seed)
+    values = drawn(merged(compared), draws, seed, kept)
     costs = {option.name: cost(option, mix, values) for option in compared}
     return Simulation(costs, {name: spread(one) for name, one in costs.items()}, _cheapest(costs))
 

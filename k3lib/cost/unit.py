@@ -60,7 +60,7 @@ def known_values(held: Ownership, output_tps: Range, mix: Mix) -> dict[sp.Symbol
     Raises InputError for a speed that cannot be.
     """
     check_speed(output_tps)
-    known: dict[sp.Symbol, Array | float] = {**totals(held.bill, held.bill.corners()), **mix.values}
+    known: dict[sp.Symbol, Array | float] = {**held.ends, **mix.values}
     known[m.output_rate] = output_tps.corners(falling=True)
     if mix.requests is not None:
         known[m.user_requests] = mix.requests.corners()
@@ -127,8 +127,8 @@ def _rented(held: Ownership, rental: Ownership) -> dict[sp.Symbol, Array]:
 def break_even_hours(held: Ownership, rental: Ownership) -> Range:
     """Share of the hours above which owning is cheaper than a rent for these hours alone; above 1 it never is."""
     rented = _rented(held, rental)
-    rent = rented[m.operations] - totals(held.bill, held.bill.corners())[m.operations]
-    known = totals(held.bill, held.bill.corners()) | {m.rent: rent}
+    rent = rented[m.operations] - held.ends[m.operations]
+    known = {**held.ends, m.rent: rent}
     return of_corners(arrays({"u": eq.break_even_hours()}, known)["u"])
 
 
@@ -150,7 +150,7 @@ def pays_back_months(held: Ownership, instead: Ownership | Range, *, interest: b
 
     instead: a rental of the cluster, or what a service asks a month, CNY. interest: also on what is not yet paid back.
     """
-    instead_cny, known = instead_of(held, instead, totals(held.bill, held.bill.corners()))
+    instead_cny, known = instead_of(held, instead, dict(held.ends))
     saving = instead_cny - arrays({"cny": eq.running_cny()}, known)["cny"]
     paid = arrays({"cny": eq.investment_cny()}, known)["cny"]
     least = paid * known[m.capital_rate] / MONTHS_PER_YEAR if interest else np.zeros_like(paid)

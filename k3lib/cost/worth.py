@@ -11,7 +11,6 @@ import sympy as sp
 
 from k3lib.account import costs as eq
 from k3lib.account import money_symbols as m
-from k3lib.cost.bill import totals
 from k3lib.cost.own import Ownership
 from k3lib.cost.unit import instead_of
 from k3lib.errors import InputError
@@ -44,8 +43,7 @@ def worth(held: Ownership, instead: Ownership | Range, decline: float = 0.0) -> 
     """
     if not 0 <= decline < 1:
         raise InputError(f"decline = {decline}: must be from 0 to below 1 a year")
-    known = totals(held.bill, held.bill.corners())
-    instead_cny, known = instead_of(held, instead, known)
+    instead_cny, known = instead_of(held, instead, dict(held.ends))
     room = eq.annuity(eq.room_cny(), sp.Integer(0), m.room_life)
     asked = {"paid": eq.kept_cny(), "back": m.goods * m.resale_share, "month": eq.running_cny() + room}
     found = arrays(asked, known)
