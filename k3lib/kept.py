@@ -68,15 +68,16 @@ def keep(name: str, value: Any) -> None:
 
 
 def watch(target: str) -> None:
-    """Write down in a file, from now on, which facts this process opens."""
+    """Write down in a file, from now on, which facts this process opens, as paths in the folder of data."""
     seen: set[str] = set()
+    root = f"{DATA}{os.sep}"
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(arguments[0], str) or arguments[0] in seen:
             return
         seen.add(arguments[0])
-        if arguments[0].startswith(f"{DATA}{os.sep}"):
+        if arguments[0].startswith(root):
             with Path(target).open("a", encoding="utf-8") as out:
-                out.write(arguments[0] + "\n")
+                out.write(arguments[0].removeprefix(root) + "\n")
 
     sys.addaudithook(hook)

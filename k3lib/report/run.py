@@ -89,7 +89,7 @@ class Runner:
         code, printed, errors = self._process(command, {kept.READS: str(reads)})
         if code == 0:
             read = reads.read_text(encoding="utf-8").splitlines() if reads.is_file() else []
-            return nbs.settle(nbs.read(target), job.parameters), sorted({str(Path(x).relative_to(DATA)) for x in read})
+            return nbs.settle(nbs.read(target), job.parameters), sorted(set(read))
         try:
             fault = json.loads(printed.strip().splitlines()[-1])
             message, trace = fault["error"], fault["trace"]
