@@ -10,7 +10,7 @@ from k3lib.cost.api import api_cost_cny
 from k3lib.cost.options import DECLINE, SPEED
 from k3lib.cost.own import Ownership
 from k3lib.cost.rent import CLASSES
-from k3lib.cost.sensitive import Index
+from k3lib.cost.sensitive import Bar, Index
 from k3lib.cost.uncertain import Simulation
 from k3lib.cost.worth import Worth
 from k3lib.facts.clusters import NamedCluster
@@ -143,6 +143,13 @@ def short_words(key: str, words: str) -> str:
     amount = "amount" if key.rpartition(".")[2] in AMOUNTS else "number"
     kinds = {"price": f"price of {rest}", "how much": f"{amount} of {rest}"}
     return kinds.get(head, head)
+
+
+def unit_words(bar: Bar) -> str:
+    """The unit of an input; of a bare number whether it is a share."""
+    if bar.unit != "1":
+        return bar.unit
+    return "a share" if bar.high <= 1 else "a number"
 
 
 def plain(value: float) -> str:
