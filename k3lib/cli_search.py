@@ -14,6 +14,7 @@ from k3lib.cli_speed import KERNELS, short
 from k3lib.errors import EXIT_DONE, InputError, near
 
 if TYPE_CHECKING:
+    from k3lib.cost.own import Ownership
     from k3lib.deploy.load import Load, Served
     from k3lib.deploy.search import Found, Limits, Space
     from k3lib.engines.layout import Hardware
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--concurrency", type=int, default=None, metavar="N",
         help="requests at once; with --front the most of them (then by default 1024)")  # fmt: skip
     add("--slo", default=None, metavar="ttft=5s,tpot=50ms", help="limits, in place of the workload's goals")
-    add("--rank", default=None, choices=("output", "tpot", "ttft"), help="what is best (default: output)")
+    add("--rank", default=None, choices=("output", "cost", "tpot", "ttft"),
+        help="what is best (default: output)")  # fmt: skip
     add("--nics", type=int, default=None, metavar="N", help="network cards of a node")
     add("--moe-backend", default="auto", choices=KERNELS, help="kernel of the experts")
     add("--max-num-seqs", "--max-running-requests", type=int, default=1024, metavar="N", dest="max_num_seqs",
@@ -71,12 +73,20 @@ def run(args: argparse.Namespace) -> int:
     limits = goals if args.slo is None else parse_limits(args.slo)
     if args.front:
         return _front(args, load)
-    found = search(_space(args), load, numbers(), limits, args.rank or "output")
+    held = _bill(args)
+    # One cluster costs the same a month in every layout, so that the cheapest token is that of most output.
+    rank = "output" if args.rank in (None, "cost") else args.rank
+    found = search(_space(args), load, numbers(), limits, rank)
     if args.json:
         ahead = on_front(found)
-        print(json.dumps([as_json(one, id(one) in ahead) for one in found], indent=1, allow_nan=False))
+        rows = [as_json(one, id(one) in ahead, _cny_per_mtok(one, load, held)) for one in found]
+        print(json.dumps(rows, indent=1, allow_nan=False))
     else:
-        print("\n".join(as_lines(found, load, limits, args)))
+        lines = as_lines(found, load, limits, args)
+        cost = _cny_per_mtok(found[0], load, held)
+        if cost is not None:
+            lines.append(f"owned, a million output tokens with their prompts cost about {short(cost)} yuan")
+        print("\n".join(lines))
     best = found[0].served
     if best is None:
         raise InputError(f"no layout of {args.cluster} serves it. {nearest_reason(found)}")
@@ -87,6 +97,38 @@ def run(args: argparse.Namespace) -> int:
             f"first token after {best.ttft_mean_ms / MS['s']:.3g} s, then {best.tpot_ms:.3g} ms a token"
         )
     return EXIT_DONE
+
+
+def _bill(args: argparse.Namespace) -> Ownership | None:
+    """What owning the cluster costs; None where nobody published a price. Raises InputError where a rank needs one."""
+    from k3lib.cost.own import own
+    from k3lib.facts.clusters import SHAPE, cluster, clusters
+    from k3lib.facts.planned import planned
+
+    try:
+        if args.cluster in clusters():
+            return own(cluster(args.cluster))
+        parts = SHAPE.fullmatch(args.cluster)
+        if parts and not args.hardware:
+            return own(planned(args.cluster, args.nics or int(parts[2])))
+    except InputError as error:
+        if args.rank == "cost":
+            raise InputError(f"--rank cost: {error}") from None
+    if args.rank == "cost":
+        raise InputError(f"--rank cost: nobody published a price of {args.cluster}")
+    return None
+
+
+def _cny_per_mtok(one: Found, load: Load, held: Ownership | None) -> float | None:
+    """Cost of a million output tokens with their prompts, at the usual utilisation, in CNY."""
+    from k3lib.cost.api import Mix
+    from k3lib.cost.unit import unit_cost
+    from k3lib.ranges import point
+
+    if one.served is None or held is None:
+        return None
+    mix = Mix("search", load.isl - load.cached, load.cached, load.osl)
+    return unit_cost(held, point(one.served.output_tps), mix).per_mtok_output.value
 
 
 def _space(args: argparse.Namespace) -> Space:
@@ -172,9 +214,9 @@ def said(limits: Limits) -> str:
     return " and ".join(part.replace("_ms", "") for part in parts)
 
 
-def as_json(one: Found, ahead: bool) -> dict[str, Any]:
+def as_json(one: Found, ahead: bool, cny_per_mtok: float | None = None) -> dict[str, Any]:
     """A layout as other programs read it. front: whether no other beats it in both the speed of a user and the output
-    of all. The cost is null: prices are asked elsewhere.
+    of all. cny_per_mtok: cost of owning for a million output tokens, None where there is no price.
     """
     served = one.served
     return {
@@ -186,7 +228,7 @@ def as_json(one: Found, ahead: bool) -> dict[str, Any]:
         "ttft_ms": served.ttft_mean_ms if served else None,
         "copies": one.candidate.copies,
         "front": ahead,
-        "cny_per_mtok_output": None,
+        "cny_per_mtok_output": cny_per_mtok,
     }
 
 

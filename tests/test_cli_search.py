@@ -296,3 +296,24 @@ def test_options_have_help() -> None:
     parser = argparse.ArgumentParser()
     cli_search.add_arguments(parser)
     assert all(action.help for action in parser._actions)
+
+
+def test_the_cost_of_tokens_joins_where_there_is_a_price(capsys: pytest.CaptureFixture[str]) -> None:
+    from k3lib.cost.api import Mix
+    from k3lib.cost.own import own
+    from k3lib.cost.unit import unit_cost
+    from k3lib.ranges import point
+
+    asked = ("--isl", "1000", "--osl", "500", "--concurrency", "8")
+    assert cli.main(["search", "--cluster", "h20x32", *asked, "--rank", "cost", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    best = rows[0]
+    hand = unit_cost(own("h20x32"), point(best["output_tps"]), Mix("x", 1000, 0, 500)).per_mtok_output.value
+    assert best["cny_per_mtok_output"] == pytest.approx(hand)
+    costs = [row["cny_per_mtok_output"] for row in rows if row["fits"]]
+    assert min(costs) >= best["cny_per_mtok_output"] * 0.97 - 1e-9  # the simplest of those that cannot be told apart
+    assert all(row["cny_per_mtok_output"] is None for row in rows if not row["fits"])
+    assert cli.main(["search", "--cluster", "h20x32", *asked]) == 0
+    assert "a million output tokens with their prompts cost about" in capsys.readouterr().out
+    assert cli.main(["search", "--cluster", "2x8xb300", *asked, "--rank", "cost"]) == 2
+    assert "no published price" in capsys.readouterr().err

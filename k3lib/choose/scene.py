@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from k3lib.choose.deployed import space_of
 from k3lib.choose.study import Entry, entry
 from k3lib.deploy.named import scenario_cluster
+from k3lib.errors import InputError
 from k3lib.facts.clusters import NamedCluster, cluster, clusters
 from k3lib.facts.planned import planned
 from k3lib.facts.workloads import Workload, with_goals, workloads
@@ -21,7 +23,10 @@ BESIDE = ("h20-141x32", "h200x32", "h200x64")
 
 @dataclass(frozen=True)
 class Scene:
-    """A scenario's comparison. weights: how the quantised weights are stored."""
+    """A scenario's comparison. weights: how the quantised weights are stored.
+
+    reason: why the scenario's own plan does not hold the model, empty where it does; then plan is another.
+    """
 
     plan: NamedCluster
     superpod: NamedCluster
@@ -29,6 +34,7 @@ class Scene:
     model: Model
     engine: str
     weights: str
+    reason: str = ""
 
     @cached_property
     def clusters(self) -> tuple[NamedCluster, ...]:
@@ -51,8 +57,26 @@ class Scene:
 
 def scene(*, cards: int, cards_per_node: int, device: str, nics: int, superpod: str, engine: str, weights: str,
           ttft_goal_s: float, tpot_goal_ms: float) -> Scene:  # fmt: skip
-    """A scenario's comparison, from its parameters. Raises InputError for cards that do not fill servers."""
-    plan = planned(str(scenario_cluster(cards, cards_per_node, device)), nics)
+    """A scenario's comparison, from its parameters.
+
+    Raises InputError for cards that do not fill servers, and for a superpod that does not hold the model.
+    """
+    own = planned(str(scenario_cluster(cards, cards_per_node, device)), nics)
     loads = {name: with_goals(one, ttft_goal_s, tpot_goal_ms) for name, one in workloads().items()}
     model = load_model(MODEL, None if weights == RELEASED else weights)
-    return Scene(plan, cluster(superpod), loads, model, engine, weights)
+    if reason := _does_not_hold(cluster(superpod), model, engine):
+        raise InputError(f"superpod = {superpod}: not one layout holds {model.name} as {weights}. {reason}")
+    holding = (row for row in (own, *clusters().values()) if not _does_not_hold(row, model, engine))
+    plan = next(holding)
+    return Scene(plan, cluster(superpod), loads, model, engine, weights,
+                 "" if plan == own else f"{own.label}: {_does_not_hold(own, model, engine)}")  # fmt: skip
+
+
+def _does_not_hold(row: NamedCluster, model: Model, engine: str) -> str:
+    """Why not one layout of a cluster holds the model; empty where one does."""
+    there = space_of(row, model, engine)
+    if there.fitting:
+        return ""
+    if not there.candidates:
+        return f"{engine} accepts no layout on {row.shape}"
+    return max(there.candidates, key=lambda one: one.plan.stages[one.plan.tightest].free[0]).plan.reason
