@@ -81,6 +81,15 @@ def card_hour_usd(held: Ownership, cny_per_usd: Range, *, people: bool) -> Range
                  (month.high - off.high) / hours / cny_per_usd.low)  # fmt: skip
 
 
+def card_hour_words(held: Ownership, cny_per_usd: Range, published: float) -> str:
+    """A card's hour of one's own beside a published figure that names no people, as a sentence."""
+    whole, bare = (card_hour_usd(held, cny_per_usd, people=people) for people in (True, False))
+    shown = [f"{number(x.value, ',.2f')} ({number(x.low, ',.2f')} to {number(x.high, ',.2f')})" for x in (whole, bare)]
+    gap = number((bare.value / published - 1) * PER_CENT, "+.0f")
+    return (f"Ours for {held.bill.cluster.short} is {shown[0]} with all people, and {shown[1]} without people, watching "
+            f"and audits, which that figure does not name: {gap} %.")  # fmt: skip
+
+
 def _sum(parts: Iterable[Range]) -> Range:
     value = low = high = 0.0
     for one in parts:
