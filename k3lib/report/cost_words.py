@@ -86,8 +86,8 @@ def card_hour_words(held: Ownership, cny_per_usd: Range, published: float) -> st
     whole, bare = (card_hour_usd(held, cny_per_usd, people=people) for people in (True, False))
     shown = [f"{number(x.value, ',.2f')} ({number(x.low, ',.2f')} to {number(x.high, ',.2f')})" for x in (whole, bare)]
     gap = number((bare.value / published - 1) * PER_CENT, "+.0f")
-    return (f"Ours for {held.bill.cluster.short} is {shown[0]} with all people, and {shown[1]} without people, watching "
-            f"and audits, which that figure does not name: {gap} %.")  # fmt: skip
+    return (f"Ours for {held.bill.cluster.short} is {shown[0]} with all people, and {shown[1]} without people, "
+            f"watching and audits, which that figure does not name: {gap} %.")  # fmt: skip
 
 
 def _sum(parts: Iterable[Range]) -> Range:
