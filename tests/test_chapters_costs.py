@@ -268,6 +268,8 @@ def test_parts_of_a_month(known: costed.Costs) -> None:
     whole = words.card_hour_usd(held, point(6.7), people=True)
     assert whole.value == pytest.approx(held.monthly_cny.value / 64 / 730 / 6.7)
     assert words.card_hour_usd(held, point(6.7), people=False).value < whole.value
+    said = words.card_hour_words(held, point(6.7), whole.value)
+    assert said.startswith("Ours for 64 H200 is ") and said.endswith(" %.") and "name: \u2212" in said
     some = words.operations_shares(held)
     assert 0 < some["without people"] < some["all"]
 

@@ -147,7 +147,7 @@ def _grown(row: ClusterPrice, item: Price, of: NamedCluster, share: float) -> Cl
     if row.per != "cluster" or row.line in SHARED or _basis(row, item) in OF_OTHERS:
         return row
     ends = {name: None if (end := getattr(row, name)) is None else end * share for name in ("low", "high")}
-    return row.model_copy(update={"cluster": of.cluster_id, "count": row.count * share, "grade": "assumed", **ends})
+    return row.model_copy(update={"cluster": of.cluster_id, "count": row.count * share, **ends})
 
 
 # Lines that who rents pays as well.

@@ -10,7 +10,7 @@ from k3lib.cost.api import api_cost_cny
 from k3lib.cost.options import DECLINE, SPEED
 from k3lib.cost.own import Ownership
 from k3lib.cost.rent import CLASSES
-from k3lib.cost.sensitive import Index
+from k3lib.cost.sensitive import Bar, Index
 from k3lib.cost.uncertain import Simulation
 from k3lib.cost.worth import Worth
 from k3lib.facts.clusters import NamedCluster
@@ -81,6 +81,15 @@ def card_hour_usd(held: Ownership, cny_per_usd: Range, *, people: bool) -> Range
                  (month.high - off.high) / hours / cny_per_usd.low)  # fmt: skip
 
 
+def card_hour_words(held: Ownership, cny_per_usd: Range, published: float) -> str:
+    """A card's hour of one's own beside a published figure that names no people, as a sentence."""
+    whole, bare = (card_hour_usd(held, cny_per_usd, people=people) for people in (True, False))
+    shown = [f"{number(x.value, ',.2f')} ({number(x.low, ',.2f')} to {number(x.high, ',.2f')})" for x in (whole, bare)]
+    gap = number((bare.value / published - 1) * PER_CENT, "+.0f")
+    return (f"Ours for {held.bill.cluster.short} is {shown[0]} with all people, and {shown[1]} without people, "
+            f"watching and audits, which that figure does not name: {gap} %.")  # fmt: skip
+
+
 def _sum(parts: Iterable[Range]) -> Range:
     value = low = high = 0.0
     for one in parts:
@@ -143,6 +152,13 @@ def short_words(key: str, words: str) -> str:
     amount = "amount" if key.rpartition(".")[2] in AMOUNTS else "number"
     kinds = {"price": f"price of {rest}", "how much": f"{amount} of {rest}"}
     return kinds.get(head, head)
+
+
+def unit_words(bar: Bar) -> str:
+    """The unit of an input; of a bare number whether it is a share."""
+    if bar.unit != "1":
+        return bar.unit
+    return "a share" if bar.high <= 1 else "a number"
 
 
 def plain(value: float) -> str:

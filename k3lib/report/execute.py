@@ -63,6 +63,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             cwd=str(target.parent),
             log_output=False,
             execution_timeout=LONGEST_CELL_SECONDS,
+            request_save_on_cell_execute=False,  # saved once, at the end: a long notebook takes seconds to write
         )
     except PapermillExecutionError as error:
         cell = f"{source.name}, cell {error.cell_index}"  # papermill counts the cell that it put in, from 0
