@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,18 @@ def point(value: float) -> Range:
     return Range(value, value, value)
 
 
-def times(one: Range, other: Range) -> Range:
-    """The product of two ranges of what is not negative."""
-    return Range(one.value * other.value, one.low * other.low, one.high * other.high)
+def times(one: Range, other: Range | float) -> Range:
+    """The product of a range with another or with a known number; of what is not negative."""
+    by = other if isinstance(other, Range) else point(other)
+    return Range(one.value * by.value, one.low * by.low, one.high * by.high)
+
+
+def total(parts: Iterable[Range]) -> Range:
+    """The sum of ranges, end by end."""
+    many = list(parts)
+    return Range(*(sum(getattr(one, end) for one in many) for end in ("value", "low", "high")))
+
+
+def over(above: Range, below: Range) -> Range:
+    """One range over another whose ends are not known to go together; of what is above 0."""
+    return Range(above.value / below.value, above.low / below.high, above.high / below.low)

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from k3lib.cli import main
-from k3lib.facts.paths import ROOT
+from k3lib.facts.paths import DATA, ROOT
 
 # The same examples in every run: a check that passes here passes everywhere.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -115,6 +115,16 @@ def browser() -> Iterator[Browser]:
         opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield opened
         opened.close()
+
+
+def changed_data(tmp_path: Path, table: str, old: str, new: str) -> Path:
+    """A copy of the data folder with one text changed in one table."""
+    folder = tmp_path / "data"
+    shutil.copytree(DATA, folder)
+    text = (folder / table).read_text(encoding="utf-8")
+    assert old in text
+    (folder / table).write_text(text.replace(old, new, 1), encoding="utf-8")
+    return folder
 
 
 def pages(out: Path) -> list[Path]:

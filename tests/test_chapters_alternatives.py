@@ -15,6 +15,7 @@ from k3lib.calibrate.predict import Range
 from k3lib.choose import alternatives as ch
 from k3lib.choose import hosted
 from k3lib.choose import ways as wy
+from k3lib.cost.api import offer
 from k3lib.deploy import variants as var
 from k3lib.deploy.caches import Settings
 from k3lib.deploy.load import Load
@@ -237,21 +238,21 @@ def test_a_pilot_on_one_server(cluster: str, engine: str, words: str) -> None:
 
 
 def test_offers_have_a_price_for_input_and_one_for_output() -> None:
-    found = hosted.offers()
+    found = hosted.own_lists()
     assert len(found) == 16 and len({(o.model, o.host) for o in found}) == 16
     assert {o.host for o in found} <= set(ra.HOSTS) and {o.model for o in found} <= set(ra.MODELS)
-    assert hosted.offer("k3", "baseten").cached is None
-    assert hosted.offer("k3", "moonshot-cn").as_of == "2026-11-01"
+    assert not offer("k3", "baseten").cache_listed
+    assert hosted.as_of(offer("k3", "moonshot-cn")) == "2026-11-01"
 
 
 def test_a_request_costs_what_is_read_cached_and_generated() -> None:
-    chat, home = workload("online-chat"), hosted.offer("k3", "moonshot-cn")
+    chat, home = workload("online-chat"), offer("k3", "moonshot-cn")
     by_hand = (chat.uncached * 20 + chat.cached * 2 + chat.osl * 100) / 1e6
     found = hosted.charge(home, chat)
     assert found.value == pytest.approx(by_hand, rel=1e-4) and found.currency == "CNY"
     assert found.low == pytest.approx((6909 * (0.44 * 20 + 0.56 * 2) + 211 * 100) / 1e6)
     assert found.high == pytest.approx((27367 * (0.63 * 20 + 0.37 * 2) + (597 + 25700) * 100) / 1e6)
-    all_read = hosted.charge(hosted.offer("k3", "baseten"), chat)
+    all_read = hosted.charge(offer("k3", "baseten"), chat)
     assert all_read.value == pytest.approx((chat.isl * 3 + chat.osl * 15) / 1e6)
     for load in workloads().values():
         at = hosted.charge(home, load)
@@ -265,13 +266,13 @@ def changed(item: str, **fields: object) -> dict[str, Price]:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: hosted.offer("k3", "moonshot-ch"), "Did you mean 'k3@moonshot-cn'"),
+        (lambda: offer("k3", "moonshot-ch"), "Did you mean 'k3@moonshot-cn'"),
         (lambda: ch.answers("mxfp5"), "Did you mean 'mxfp4'"),
         (lambda: ch.variant_need(PLAN, "reap-241"), "Did you mean 'reap-242'"),
         (lambda: ch.device_need(PLAN, "l21", ""), "l21"),
-        (lambda: hosted.offers({k: v for k, v in prices().items() if k != "api.k3.novita.output"}),
+        (lambda: hosted.own_lists({k: v for k, v in prices().items() if k != "api.k3.novita.output"}),
          "item 'api.k3.novita.output' is not in data/prices.csv"),
-        (lambda: hosted.offers(changed("api.k3.novita.cached", unit="CNY/Mtok", currency="CNY")), "different units"),
+        (lambda: hosted.own_lists(changed("api.k3.novita.cached", unit="CNY/Mtok", currency="CNY")), "different units"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(call: Any, words: str) -> None:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from k3lib import kept
 from k3lib.choose import study as sy
+from k3lib.choose.bills import status
 from k3lib.choose.scene import Scene, scene
 from k3lib.choose.study import Entry, Seen, entry
-from k3lib.choose.world import status, world
+from k3lib.choose.world import world
 from k3lib.errors import InputError
 from k3lib.facts.clusters import cluster, clusters
 from k3lib.facts.paths import ROOT
@@ -25,7 +26,7 @@ from k3lib.facts.planned import fact_of, planned
 from k3lib.facts.scenario import load_scenario
 from k3lib.facts.workloads import with_goals, workloads
 from k3lib.models.model import Model, load_model
-from k3lib.ranges import Range, point
+from k3lib.ranges import Range, over, point
 from k3lib.report import compare as cp
 from k3lib.results import make
 
@@ -96,6 +97,18 @@ def test_an_entry_is_kept_and_made_anew_when_what_it_comes_from_changes(
     assert entry(row, load, k3) == first and len(made) == 5
 
 
+def test_an_entry_is_named_by_all_code_that_makes_it() -> None:
+    """A module of the model that is loaded for an entry and is not in its name would leave a stale answer."""
+    code = "import sys, k3lib.choose.study; print(*(m.__file__ for n, m in sys.modules.items() if n[:5] == 'k3lib'))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT,
+                            env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.split()  # fmt: skip
+    named = set(sy._files())
+    parts = {"account", "models", "engines", "deploy", "calibrate", "choose"}
+    makes = {Path(f) for f in loaded if Path(f).parent.name in parts and Path(f).name != "__init__.py"}
+    assert len(makes) > 40 and makes <= named, makes - named
+    assert {ROOT / "k3lib" / "evaluate.py", ROOT / "k3lib" / "ranges.py"} <= named
+
+
 def test_an_entry_is_the_same_in_every_process(k3: Model, tmp_path: Path) -> None:
     code = ("import json; from dataclasses import asdict; from k3lib.choose.study import entry\n"
             "from k3lib.facts.clusters import cluster; from k3lib.facts.workloads import workloads\n"
@@ -150,7 +163,7 @@ def test_the_world_has_a_price_only_where_a_cluster_may_be_had(base: Scene) -> N
 @given(st.floats(1, 1e5), st.floats(1, 3), st.floats(1, 1e5), st.floats(1, 3))
 def test_a_ratio_of_two_ranges_holds_every_ratio_of_their_values(a: float, up: float, b: float, wide: float) -> None:
     above, below = Range(a, a / up, a * up), Range(b, b / wide, b * wide)
-    r = cp.ratio(above, below)
+    r = over(above, below)
     assert r.low <= above.low / below.value <= r.high and r.low <= above.high / below.low <= r.high * (1 + 1e-12)
     assert r.low <= r.value <= r.high
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from pathlib import Path
 
 import pytest
+from conftest import changed_data
 
 from k3lib.engines.layout import parse_cluster
 from k3lib.errors import InputError
@@ -19,16 +19,6 @@ from k3lib.units import convert
 
 NAMES = ("h20x32", "h20x32-4nic", "h20x32-800g", "h20-141x32", "h100x32", "h100x64", "h200x32", "h200x64", "a3x64",
          "gb200-nvl72-64", "gb300-nvl72-64", "atlas950x64", "floor80x64")  # fmt: skip
-
-
-def changed(tmp_path: Path, table: str, old: str, new: str) -> Path:
-    """A copy of the data folder with one text changed in one table."""
-    folder = tmp_path / "data"
-    shutil.copytree(DATA, folder)
-    text = (folder / table).read_text(encoding="utf-8")
-    assert old in text
-    (folder / table).write_text(text.replace(old, new, 1), encoding="utf-8")
-    return folder
 
 
 def test_clusters_are_what_their_shapes_say() -> None:
@@ -61,7 +51,7 @@ def test_the_network_of_a_card_is_its_share_of_the_node() -> None:
      ("gb200-nvl72-64", 107), ("gb300-nvl72-64", 126)],
 )  # fmt: skip
 def test_power_is_as_published(name: str, power_kw: float) -> None:
-    assert round(cl.cluster_fact(name, "power").in_unit("kW")) == power_kw
+    assert round(cl.cluster_fact(name, "power").range_in("kW").value) == power_kw
 
 
 def test_power_is_the_share_of_what_was_published() -> None:
@@ -117,7 +107,7 @@ def test_published_facts_of_clusters_stand_as_published() -> None:
     assert (value("h100x64", "r1_prefill_per_card") * 8, value("h100x64", "r1_decode_per_card") * 8) == (57_674, 22_282)
     assert (value("h200x64", "k3_output"), value("h200x64", "k3_total")) == (2019, 10_093)
     assert value("gb200-nvl72-64", "pcie_unidirectional") == 900 / 2
-    assert cl.cluster_fact("h20x32", "host_memory").in_unit("GB") == 4000
+    assert cl.cluster_fact("h20x32", "host_memory").range_in("GB").value == 4000
     assert cl.cluster_fact("h20x32", "host_memory").low == 4 * 0.5
     assert [value(name, "fewest_cards") for name in ("h200x64", "h100x64", "gb200-nvl72-64", "a3x64")] == [
         16,
@@ -197,7 +187,7 @@ CHINA = "h20x32,cn,licence,2025-07"
     ],
 )
 def test_a_bad_row_is_named(table: str, old: str, new: str, words: list[str], tmp_path: Path) -> None:
-    data = changed(tmp_path, table, old, new)
+    data = changed_data(tmp_path, table, old, new)
     with pytest.raises(InputError) as caught:
         cl.cluster_facts(data)
         cl.availability(data)
@@ -210,4 +200,4 @@ def test_a_bad_row_is_named(table: str, old: str, new: str, words: list[str], tm
 def test_a_region_that_is_missing_is_named(tmp_path: Path) -> None:
     (line,) = [x for x in (DATA / "availability.csv").read_text(encoding="utf-8").splitlines() if x.startswith(CHINA)]
     with pytest.raises(InputError, match=r"availability.csv \(h20x32\): region 'cn' is missing"):
-        cl.availability(changed(tmp_path, "availability.csv", line + "\n", ""))
+        cl.availability(changed_data(tmp_path, "availability.csv", line + "\n", ""))

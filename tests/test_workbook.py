@@ -18,10 +18,10 @@ import spreadsheet
 from conftest import once
 from openpyxl.formula import Tokenizer
 
+from k3lib.choose.bills import MAKERS
 from k3lib.choose.costed import costs
 from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen
-from k3lib.choose.world import MAKERS
 from k3lib.cost import api
 from k3lib.cost.own import NOT_COUNTED, Ownership
 from k3lib.cost.unit import TOKENS, break_even, break_even_hours, pays_back_months, unit_cost

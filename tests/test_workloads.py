@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from conftest import changed_data
 from hypothesis import given
 from hypothesis import strategies as st
 
 from k3lib.errors import InputError
 from k3lib.facts import workloads as wl
-from k3lib.facts.paths import DATA
-
-
-def changed(tmp_path: Path, table: str, old: str, new: str) -> Path:
-    """A copy of the data folder with one text changed in one table."""
-    folder = tmp_path / "data"
-    shutil.copytree(DATA, folder)
-    text = (folder / table).read_text(encoding="utf-8")
-    assert old in text
-    (folder / table).write_text(text.replace(old, new, 1), encoding="utf-8")
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -140,7 +129,7 @@ def test_a_bad_workload_is_named(text: str, words: list[str], tmp_path: Path) ->
 )
 def test_the_projects_own_workloads_are_whole(table: str, old: str, new: str, word: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=word) as caught:
-        wl.workloads(changed(tmp_path, table, old, new))
+        wl.workloads(changed_data(tmp_path, table, old, new))
     assert table in str(caught.value)
 
 

@@ -167,9 +167,14 @@ def users_served() -> sp.Expr:
     return output_mtok() / user_mtok()
 
 
+def energy_of_mtok() -> sp.Expr:
+    """Energy at the meter of a million generated tokens, with the availability as a symbol. Unit: kWh/Mtok."""
+    return energy_kwh() / output_of_up()
+
+
 def energy_per_mtok() -> sp.Expr:
-    """Energy at the meter of a million generated tokens. Unit: kWh/Mtok."""
-    return energy_kwh() / output_mtok()
+    """The same, with the availability written out. Unit: kWh/Mtok."""
+    return written_out(energy_of_mtok())
 
 
 def api_cny() -> sp.Expr:

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
 from k3lib.account import money_symbols as m
+from k3lib.choose.bills import POWER_FROM, SERVICES, Bills, bills, may_be_had
 from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen
-from k3lib.choose.world import POWER_FROM, status
 from k3lib.cost.api import Mix, Offer, mix_of, offers
 from k3lib.cost.bill import GENERAL
 from k3lib.cost.choice import Choice
 from k3lib.cost.options import Option, cluster_option, service_option
-from k3lib.cost.own import Ownership, own
-from k3lib.cost.rent import rentals
+from k3lib.cost.own import Ownership
 from k3lib.cost.unit import UnitCost, unit_cost
-from k3lib.errors import InputError, NoPriceError
+from k3lib.errors import InputError
 from k3lib.facts.clusters import NamedCluster, Region
 from k3lib.facts.prices import Price, price
 from k3lib.ranges import Range
 from k3lib.units import convert
 
 UTILISATION = GENERAL[m.busy_share]
-# The maker's own services, of the model that followed and of the model itself, by where they are paid.
-SERVICES: dict[Region, tuple[str, str]] = {
-    "cn": ("k31-pro@moonshot-cn", "k3@moonshot-cn"),
-    "other": ("k31-pro@moonshot", "k3@moonshot"),
-}
 # Workloads that wait for nobody, to which a service gives its price of batches.
 BATCHES = ("offline-batch",)
 
@@ -81,7 +74,7 @@ class Costs:
 
     def there(self, row: NamedCluster) -> bool:
         """Whether a cluster may be had in the region, be it under a licence or announced."""
-        return status(row)[row.cluster_id, self.region].status != "no"
+        return may_be_had(row, self.region)
 
     @cached_property
     def pair(self) -> tuple[NamedCluster, NamedCluster]:
@@ -122,8 +115,7 @@ class Costs:
 
     def cheapest_rent(self, cluster_id: str) -> tuple[str, Ownership] | None:
         """The class of rental with the cheapest month, and its bill."""
-        let = self.rented.get(cluster_id, {})
-        return min(let.items(), key=lambda one: one[1].monthly_cny.value) if let else None
+        return Bills(None, self.rented.get(cluster_id, {})).cheapest_rent
 
     def options(self, workload_id: str, only: Iterable[str] | None = None) -> tuple[Option, ...]:
         """Every way to a workload's tokens, its utilisation with its range: each cluster bought and let in its
@@ -160,16 +152,13 @@ def costs(
     scene: Scene, table: Mapping[str, Price], utilisation: float, region: Region = "cn", prices: str = "market"
 ) -> Costs:
     """The bills of a scenario. utilisation: as stated, from above 0 to 1. prices: of the market or of the articles."""
-    owned, rented = {}, {}
+    held: dict[str, Bills] = {}
     for row in scene.clusters:
-        there = status(row)[row.cluster_id, region].status != "no"
-        choice = Choice(region=POWER_FROM[region] if there else None, utilisation=utilisation, prices=prices)
-        with suppress(NoPriceError):
-            owned[row.cluster_id] = own(row, table, choice)
-        with suppress(NoPriceError):
-            rented[row.cluster_id] = rentals(row, table, choice)
+        power = POWER_FROM[region] if may_be_had(row, region) else None
+        held[row.cluster_id] = bills(row, table, Choice(region=power, utilisation=utilisation, prices=prices))
+    owned = {name: one.owned for name, one in held.items() if one.owned}
     item = price(UTILISATION, table)
     low, high = (float(convert(end, item.unit, "1")) for end in (item.low, item.high))
     spread = Range(utilisation, min(low, utilisation), max(high, utilisation))
-    found = {name: let for name, let in rented.items() if let}
+    found = {name: one.rented for name, one in held.items() if one.rented}
     return Costs(scene, region, table, Choice(prices=prices), spread, owned, found, offers(table))

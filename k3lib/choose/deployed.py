@@ -12,10 +12,9 @@ from k3lib.deploy.speed import Options
 from k3lib.engines.layout import Cluster, Hardware, parse_cluster
 from k3lib.facts import clusters as facts
 from k3lib.facts.catalog import devices
+from k3lib.facts.planned import NIC_GBIT
 from k3lib.models.model import Model
 
-# The network cards that their rate in the speed model was measured on; faster ones count as several.
-NIC_GBIT = 400
 # Requests that an engine is let run at once: more than any workload here has.
 MOST_RUNNING = 1024
 

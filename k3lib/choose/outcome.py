@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from k3lib.account import costs
+from k3lib.account import money_symbols as m
 from k3lib.calibrate.predict import Speed, numbers, speed
 from k3lib.choose.deployed import MOST_RUNNING, deployed, space_of
 from k3lib.deploy import constants as co
@@ -20,13 +22,12 @@ from k3lib.deploy.speed import Question, answer, question
 from k3lib.deploy.steady import Steady
 from k3lib.engines.layout import parse_layout
 from k3lib.errors import InputError
-from k3lib.evaluate import Array
+from k3lib.evaluate import Array, arrays
 from k3lib.facts.clusters import ClusterFact, NamedCluster
 from k3lib.facts.planned import fact_of
 from k3lib.facts.workloads import Workload
 from k3lib.models.model import Model
-from k3lib.ranges import Range
-from k3lib.units import MEGA, SECONDS_PER_HOUR, convert
+from k3lib.ranges import Range, of_corners
 
 # Layouts of the steady state that are run pass by pass.
 PROMISING = 8
@@ -145,14 +146,10 @@ def held(plan: Plan, tokens: int) -> int:
 
 
 def energy(power: ClusterFact, output_tps: Range) -> Range:
-    """Energy of a million output tokens in kWh: all power of the cluster over its output."""
-    low, value, high = (
-        float(convert(power.value if drawn is None else drawn, power.unit, "kW")) * MEGA / (tps * SECONDS_PER_HOUR)
-        for drawn, tps in (
-            (power.low, output_tps.high), (power.value, output_tps.value), (power.high, output_tps.low)
-        )
-    )  # fmt: skip
-    return Range(value, low, high)
+    """Energy of a million output tokens in kWh: the power of the computers alone, always busy, over their output."""
+    known = {m.rated_power: power.range_in("kW").corners(), m.output_rate: output_tps.corners(falling=True)}
+    always = dict.fromkeys((m.load_share, m.pue, m.busy_share, m.up_share), 1.0)
+    return of_corners(arrays({"kwh": costs.energy_of_mtok()}, {**known, **always})["kwh"])
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from k3lib.account import costs as eq
+from k3lib.account import money_symbols as m
 from k3lib.choose.study import Entry, Seen
 from k3lib.cost.api import Offer, api_cost_cny, mix_of
+from k3lib.evaluate import prepared
 from k3lib.facts.clusters import Availability, Region
 from k3lib.facts.decisions import Decision
 from k3lib.facts.workloads import Workload
-from k3lib.ranges import Range
-from k3lib.units import HOURS_PER_DAY, HOURS_PER_YEAR, MEGA, MONTHS_PER_YEAR, SECONDS_PER_HOUR
+from k3lib.ranges import Range, point, times, total
+from k3lib.units import HOURS_PER_DAY, HOURS_PER_YEAR, MONTHS_PER_YEAR
 
 DAYS_PER_MONTH = HOURS_PER_YEAR / MONTHS_PER_YEAR / HOURS_PER_DAY
 NONE = "none"
-RULES = ("region", "data", "goals", "price", "budget")
 # How far a volume is moved to see what would change: a thousandth to a thousandfold, then to one part in a hundred.
 FARTHEST, STEP, NEAR = 1000.0, 1.1, 1.01
 
@@ -26,12 +28,14 @@ FARTHEST, STEP, NEAR = 1000.0, 1.1, 1.01
 class Money:
     """What one deployment takes: at once, and each month with that spread over its life. In CNY.
 
-    shared_cny: of a month, for people and audits, however many deployments there are.
+    shared_cny: of a month, for people and audits, however many deployments there are. availability: share of the time
+    that one is not being repaired.
     """
 
     invest_cny: Range
     monthly_cny: Range
     shared_cny: Range
+    availability: float = 1.0
     sources: tuple[str, ...] = ()
 
 
@@ -165,9 +169,9 @@ def _tried(case: Decision, option: Option, world: World) -> Ranked | Refused | N
     money = (world.owned if option.kind == "own" else world.rented).get((option.name, case.region))
     if money is None:
         return Refused(option, "price")
-    count = _deployments(case, option, world, lambda seen: seen.output_tps.value)
-    sure = _deployments(case, option, world, lambda seen: seen.output_tps.low)
-    invest, monthly = _times(money.invest_cny, count), _month(money, count)
+    count = _deployments(case, option, world, money, lambda seen: seen.output_tps.value)
+    sure = _deployments(case, option, world, money, lambda seen: seen.output_tps.low)
+    invest, monthly = times(money.invest_cny, count), _month(money, count)
     if invest.value > case.budget_cny:
         return Refused(option, "budget", needs_cny=invest.value)
     return Ranked(option, count, invest, monthly, _per_mtok(monthly, case), status == "licence", sure == count)
@@ -179,14 +183,13 @@ def _by_api(case: Decision, option: Option, world: World) -> Ranked | Refused | 
     if case.data_stays == "yes":
         return Refused(option, "data")
     one = _asked(case.shares, world, world.apis[option.name])
-    monthly = _times(one, case.mtok_per_day * DAYS_PER_MONTH)
-    return Ranked(option, 0, Range(0, 0, 0), monthly, one)
+    monthly = times(one, case.mtok_per_day * DAYS_PER_MONTH)
+    return Ranked(option, 0, point(0), monthly, one)
 
 
 def _asked(shares: Mapping[str, float], world: World, offer: Offer) -> Range:
     """What an API asks for a million tokens of output with the input that belongs to them, in CNY."""
-    parts = [(share, api_cost_cny(mix_of(world.workloads[name]), offer)) for name, share in shares.items()]
-    return Range(*(sum(share * getattr(one, end) for share, one in parts) for end in ("value", "low", "high")))
+    return total(times(api_cost_cny(mix_of(world.workloads[name]), offer), share) for name, share in shares.items())
 
 
 def _speed(entry: Entry, world: World) -> Seen | None:
@@ -196,31 +199,29 @@ def _speed(entry: Entry, world: World) -> Seen | None:
     return max((one for one in (entry.most, entry.seen) if one), key=lambda one: one.output_tps.value)
 
 
-def _deployments(case: Decision, option: Option, world: World, output: Callable[[Seen], float]) -> int:
-    """How many deployments the volume of a day needs, each busy for its share of the time."""
-    seconds = 0.0
-    for name, share in case.shares.items():
-        seen = _speed(world.entries[option.name, name], world)
-        if seen is not None:
-            seconds += share * case.mtok_per_day * MEGA / output(seen)
-    return max(1, math.ceil(seconds / (HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation) - 1e-9))
+def _deployments(case: Decision, option: Option, world: World, money: Money, output: Callable[[Seen], float]) -> int:
+    """How many deployments the volume needs, each busy for its share of the time that it is up."""
+    given = output_of_month(case, option.name, world, money, output)
+    return max(1, math.ceil(case.mtok_per_day * DAYS_PER_MONTH / given - 1e-9))
 
 
-def _times(one: Range, factor: float) -> Range:
-    return Range(one.value * factor, one.low * factor, one.high * factor)
+def output_of_month(
+    case: Decision, cluster_id: str, world: World, money: Money, output: Callable[[Seen], float]
+) -> float:
+    """Million tokens that one deployment gives in a month of the situation's mix, all of which it serves."""
+    seconds = sum(share / output(seen) for name, share in case.shares.items()
+                  if (seen := _speed(world.entries[cluster_id, name], world)))  # fmt: skip
+    used, function = prepared((eq.output_of_up(),))
+    known = {m.output_rate: 1 / seconds, m.busy_share: case.utilisation, m.up_share: money.availability}
+    return float(function(*(known[symbol] for symbol in used))[0])
 
 
 def _month(money: Money, count: int) -> Range:
-    return added(_times(money.monthly_cny, count), money.shared_cny)
-
-
-def added(one: Range, other: Range) -> Range:
-    """Both together, end by end."""
-    return Range(one.value + other.value, one.low + other.low, one.high + other.high)
+    return total([times(money.monthly_cny, count), money.shared_cny])
 
 
 def _per_mtok(monthly: Range, case: Decision) -> Range:
-    return _times(monthly, 1 / (case.mtok_per_day * DAYS_PER_MONTH))
+    return times(monthly, 1 / (case.mtok_per_day * DAYS_PER_MONTH))
 
 
 def alike(choice: str, other: str) -> bool:

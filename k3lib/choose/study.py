@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ from k3lib.models.model import Model
 from k3lib.ranges import Range
 
 # What an answer depends on besides the cluster, the workload and what the calibration depends on.
-CODE = ("choose/deployed", "choose/outcome", "choose/study", "deploy/inverse", "deploy/search", "deploy/steady",
-        "calibrate/predict", "facts/clusters", "facts/planned")  # fmt: skip
+CODE = ("account/*", "calibrate/*", "choose/deployed", "choose/outcome", "choose/study", "deploy/*", "engines/*",
+        "evaluate", "facts/clusters", "facts/planned", "models/*", "ranges")  # fmt: skip
 TABLES = ("calibration/constants.csv", "calibration/trials.csv", "cluster_facts.csv", "clusters.csv")
 
 
@@ -95,13 +94,6 @@ def entry(cluster: NamedCluster, workload: Workload, model: Model, engine: str =
     return found
 
 
-def study(clusters: Iterable[NamedCluster], workloads: Iterable[Workload], model: Model,
-          engine: str = "vllm") -> dict[tuple[str, str], Entry]:  # fmt: skip
-    """Every workload on every cluster, by (cluster, workload)."""
-    many = list(workloads)
-    return {(c.cluster_id, w.workload_id): entry(c, w, model, engine) for c in clusters for w in many}
-
-
 _STORED: dict[int, tuple[Model, list[str]]] = {}
 
 
@@ -113,7 +105,7 @@ def _stored(model: Model) -> list[str]:
 
 
 def _files() -> list[Path]:
-    code = [ROOT / "k3lib" / f"{name}.py" for name in CODE]
+    code = [path for name in CODE for path in sorted((ROOT / "k3lib").glob(f"{name}.py"))]
     mine = [p for p in (own.folder_of_own() / own.RUNS, own.folder_of_own() / own.CONSTANTS) if p.is_file()]
     return [*store.inputs(), *code, *(DATA / name for name in TABLES), *mine]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from k3lib.account import symbols as s
@@ -85,10 +85,3 @@ def resident_experts(plan: Callable[[int], Plan], most: int, least: int, clients
         return made.fits and largest_concurrency(made, context) * made.copies >= clients
 
     return largest(holds, least, most)
-
-
-def pilots(model: Model, clusters: Iterable[Cluster], layouts: Iterable[Layout], engine: str,
-           settings: Settings) -> tuple[Pilot, ...]:  # fmt: skip
-    """A pilot for every cluster and layout."""
-    layouts = tuple(layouts)
-    return tuple(pilot(model, cluster, layout, engine, settings) for cluster in clusters for layout in layouts)

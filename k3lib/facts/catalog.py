@@ -24,6 +24,8 @@ from k3lib.facts.tables import (
     UnitName,
     load_rows,
 )
+from k3lib.ranges import Range
+from k3lib.units import convert
 
 AsOf = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")]
 
@@ -134,6 +136,11 @@ class Measure(Sourced):
     def _in_range(self) -> Measure:
         check_range("value", self.value, self.low, self.high)
         return self
+
+    def range_in(self, unit: str) -> Range:
+        """The value and its range in a unit of its dimension; an end that is not known is the value."""
+        ends = (self.value if end is None else end for end in (self.value, self.low, self.high))
+        return Range(*(float(convert(end, self.unit, unit)) for end in ends))
 
 
 class DeviceFact(Measure):

@@ -13,7 +13,7 @@ from k3lib.errors import InputError, near
 from k3lib.facts.catalog import AsOf, Measure, Sourced, checked, devices, sources
 from k3lib.facts.paths import DATA, shown
 from k3lib.facts.tables import Grade, Identifier, OptionalCount, OptionalNumber, Text, load_rows
-from k3lib.units import BITS_PER_BYTE, UNITS, convert
+from k3lib.units import BITS_PER_BYTE, UNITS
 
 Region = Literal["cn", "other"]
 REGIONS: tuple[Region, ...] = ("cn", "other")
@@ -114,10 +114,6 @@ class ClusterFact(Measure):
         if UNITS[self.unit].dimension != UNITS[wanted].dimension:
             raise ValueError(f"unit '{self.unit}' does not fit {self.quantity}. Write it in {wanted}.")
         return self
-
-    def in_unit(self, unit: str) -> float:
-        """The value in a unit of its dimension."""
-        return float(convert(self.value, self.unit, unit))
 
 
 class Availability(Sourced):

@@ -6,7 +6,8 @@ from k3lib.errors import InputError
 from k3lib.facts.catalog import device_fact
 from k3lib.facts.clusters import SHAPE, ClusterFact, NamedCluster, cluster_fact, cluster_facts, clusters
 
-# Network cards of servers that a reader plans.
+# Network cards of servers that a reader plans, on which the rate of the speed model was measured; faster ones count as
+# several.
 NIC_GBIT = 400
 
 

@@ -16,16 +16,16 @@ from k3lib.choose.recommend import (
     Ranked,
     Refused,
     World,
-    added,
     decide,
+    output_of_month,
 )
 from k3lib.evaluate import Array
 from k3lib.facts.clusters import NamedCluster
 from k3lib.facts.decisions import Decision
 from k3lib.facts.workloads import Workload
-from k3lib.ranges import Range
+from k3lib.ranges import Range, total
 from k3lib.report.compare import STATUS_WORDS
-from k3lib.units import HOURS_PER_DAY, MEGA, SECONDS_PER_HOUR, number
+from k3lib.units import MEGA, number
 
 MODELS = {"k3": "Kimi K3", "k31-pro": "Kimi K3.1 Pro"}
 HOSTS = {"moonshot-cn": "Moonshot in China", "moonshot": "Moonshot"}
@@ -198,16 +198,12 @@ def by_hand(case: Decision, world: World, plan: NamedCluster) -> str:
              f"{million(api.monthly_cny.value)} million yuan a month.")  # fmt: skip
     if money is None:
         return f"{asked} {plan.short}: no price {REGIONS[case.region]} was published."
-    own = added(money.monthly_cny, money.shared_cny)
+    own = total([money.monthly_cny, money.shared_cny])
     asked += f" {plan.short} cost {million(own.value)} million yuan a month, however little they do."
     volume = own.value / api.cny_per_mtok.value / DAYS_PER_MONTH
-    best = [world.entries[plan.cluster_id, name].most for name in case.shares]
-    if not all(best):
+    if not all(world.entries[plan.cluster_id, name].most for name in case.shares):
         return f"{asked} They do not serve all of the work within its goals, so no volume makes them pay."
-    seconds = sum(
-        share * MEGA / one.output_tps.value for share, one in zip(case.shares.values(), best, strict=True) if one
-    )
-    most = HOURS_PER_DAY * SECONDS_PER_HOUR * case.utilisation / seconds
+    most = output_of_month(case, plan.cluster_id, world, money, lambda seen: seen.output_tps.value) / DAYS_PER_MONTH
     return (f"{asked} They would pay from {volume:,.0f} million tokens a day; within the goals they give at most "
             f"{number(most, ',.0f' if most >= FINE else ',.1f')}.")  # fmt: skip
 

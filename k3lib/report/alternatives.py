@@ -13,6 +13,7 @@ from k3lib.account.passes import expert_tokens
 from k3lib.calibrate.behind import main_sources
 from k3lib.choose import alternatives as ch
 from k3lib.choose import hosted
+from k3lib.cost.api import Offer
 from k3lib.deploy import variants as var
 from k3lib.facts import variants as facts
 from k3lib.models.model import Model
@@ -191,11 +192,11 @@ def kept_of(row: facts.Quality) -> float:
     return row.score / row.baseline if row.baseline else 0.0
 
 
-def price_cells(offer: hosted.Offer) -> list[str]:
+def price_cells(offer: Offer) -> list[str]:
     """Record an offer's prices under `alternatives.api.<model>.<host>` and give its cells."""
     cells = []
     for part in hosted.PARTS:
-        price = getattr(offer, part)
+        price = offer.parts.get(part)
         if price is None:
             cells.append("not named")
             continue
@@ -205,7 +206,7 @@ def price_cells(offer: hosted.Offer) -> list[str]:
     return cells
 
 
-def charge_cell(offer: hosted.Offer, workload_id: str, charge: hosted.Charge, sources: Iterable[str]) -> Html:
+def charge_cell(offer: Offer, workload_id: str, charge: hosted.Charge, sources: Iterable[str]) -> Html:
     """Record what a request of a workload costs at an offer, and give its cell with the range below."""
     r = ranged(f"alternatives.api.{offer.model}.{offer.host}.request.{workload_id}", charge, charge.currency, sources)
     return ranged_cell(r, charge.currency, ",.2f")

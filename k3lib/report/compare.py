@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from k3lib.calibrate.measured import speed_curves
 from k3lib.choose.study import Entry, Seen, energy_of
@@ -14,7 +13,7 @@ from k3lib.facts.clusters import NamedCluster
 from k3lib.facts.planned import fact_of
 from k3lib.facts.timings import exchange_times
 from k3lib.facts.workloads import Workload
-from k3lib.ranges import Range
+from k3lib.ranges import Range, over, point
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
 from k3lib.units import KILO, convert, number
@@ -59,22 +58,13 @@ def figures(entry: Entry, cluster: NamedCluster) -> dict[str, Range]:
         return {}
     out, power, energy = seen.output_tps, fact_of(cluster, "power"), energy_of(cluster, seen)
     found = {"output_tps": out, "tps_per_user": seen.user_tps, "ttft_ms": seen.ttft_ms,
-             "output_tps_per_card": _over(out, Range(entry.cards, entry.cards, entry.cards))}  # fmt: skip
+             "output_tps_per_card": over(out, point(entry.cards))}  # fmt: skip
     if power and energy:
-        found["output_tps_per_kw"] = _over(out, Range(power.value, power.low or power.value, power.high or power.value))
+        found["output_tps_per_kw"] = over(out, power.range_in("kW"))
         found["kwh_per_mtok"] = energy
     if entry.most:
         found["most_output_tps"] = entry.most.output_tps
     return found
-
-
-def _over(above: Range, below: Range) -> Range:
-    return Range(above.value / below.value, above.low / below.high, above.high / below.low)
-
-
-def ratio(above: Range, below: Range) -> Range:
-    """One figure over another, whose ends are not known to go together."""
-    return _over(above, below)
 
 
 def publish(entry: Entry, cluster: NamedCluster, make: Callable[..., Result] = record) -> dict[str, Result]:
@@ -112,6 +102,11 @@ def in_range(result: Result, spec: str, unit: str | None = None) -> Html:
         return cell(result, unit, spec)
     low, high = (convert(end or 0.0, result.unit, unit or result.unit) for end in (result.low, result.high))
     return Html(f"{cell(result, unit, spec)}<br><small>{number(low, spec)}\u2013{number(high, spec)}</small>")
+
+
+def ranged_text(one: Range, spec: str) -> str:
+    """A number with its range on one line, for a table."""
+    return f"{number(one.value, spec)} ({number(one.low, spec)}\u2013{number(one.high, spec)})"
 
 
 def figure_cell(found: dict[str, Result], figure: str) -> Html | str:
@@ -183,9 +178,9 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def text(name: str, value: str, sources: Iterable[str], **trail: Any) -> Result:
+def text(name: str, value: str, sources: Iterable[str]) -> Result:
     """Record a sentence, or part of one, that was filled from results."""
-    return record(name, value, unit="", grade="derived", sources=list(dict.fromkeys(sources)), **trail)
+    return record(name, value, unit="", grade="derived", sources=list(dict.fromkeys(sources)))
 
 
 def sorted_out(entries: dict[str, Entry], workloads: Mapping[str, Workload]) -> dict[str, list[str]]:

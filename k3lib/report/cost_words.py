@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from k3lib.choose.bills import status
 from k3lib.choose.costed import Costs, Full
-from k3lib.choose.world import status
 from k3lib.cost.api import api_cost_cny
 from k3lib.cost.options import DECLINE, SPEED
 from k3lib.cost.own import Ownership
@@ -14,7 +14,7 @@ from k3lib.cost.sensitive import Bar, Index
 from k3lib.cost.uncertain import Simulation
 from k3lib.cost.worth import Worth
 from k3lib.facts.clusters import NamedCluster
-from k3lib.ranges import Range
+from k3lib.ranges import Range, point, total
 from k3lib.report import advice, alternatives
 from k3lib.report.compare import listed
 from k3lib.report.trail import Html
@@ -53,7 +53,7 @@ def way_words(way: str, clusters: Mapping[str, NamedCluster]) -> str:
 
 def parts_of(held: Ownership) -> dict[str, Range]:
     """A month of a cluster by PARTS, in CNY."""
-    return {part: _sum(line.monthly_cny for line in held.lines if line.name in names) for part, names in PARTS.items()}
+    return {part: total(line.monthly_cny for line in held.lines if line.name in names) for part, names in PARTS.items()}
 
 
 def shares_of(held: Ownership) -> dict[str, float]:
@@ -74,7 +74,7 @@ def operations_shares(held: Ownership) -> dict[str, float]:
 def card_hour_usd(held: Ownership, cny_per_usd: Range, *, people: bool) -> Range:
     """A month by the card and hour, in dollars; without people, watching and audits where `people` is false."""
     month, less = held.monthly_cny, parts_of(held)["people and audits"]
-    off = Range(0.0, 0.0, 0.0) if people else less
+    off = point(0.0) if people else less
     hours = held.bill.cluster.cards * HOURS_PER_MONTH
     return Range((month.value - off.value) / hours / cny_per_usd.value,
                  (month.low - off.low) / hours / cny_per_usd.high,
@@ -88,13 +88,6 @@ def card_hour_words(held: Ownership, cny_per_usd: Range, published: float) -> st
     gap = number((bare.value / published - 1) * PER_CENT, "+.0f")
     return (f"Ours for {held.bill.cluster.short} is {shown[0]} with all people, and {shown[1]} without people, "
             f"watching and audits, which that figure does not name: {gap} %.")  # fmt: skip
-
-
-def _sum(parts: Iterable[Range]) -> Range:
-    value = low = high = 0.0
-    for one in parts:
-        value, low, high = value + one.value, low + one.low, high + one.high
-    return Range(value, low, high)
 
 
 def load_words(full: Full | None) -> str:

@@ -13,6 +13,7 @@ from k3lib.deploy.speed import Options, question
 from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.errors import InputError
 from k3lib.facts.benchmarks import Run
+from k3lib.facts.planned import alike
 from k3lib.models.model import Model
 from k3lib.ranges import Range
 from k3lib.units import KILO
@@ -20,8 +21,6 @@ from k3lib.units import KILO
 # Cards of a superpod's kind, and the engine whose rules stand for all in a check of the cards.
 SUPERPOD_CARDS = ("gb200", "gb300")
 ENGINE = "vllm"
-# Clusters of runs that tell the number of cards by their layout alone.
-TRAY = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,9 @@ def decode_rows(runs: Iterable[Run], model: Model) -> list[Checked]:
 def _predicted(run: Run, model: Model, at_once: int) -> Range | None:
     """Time per token of so many requests whose prompts are all but read; None where the layout does not hold them."""
     layout = parse_layout(run.layout)
-    cluster = run.cluster or f"{layout.tp * layout.pp // TRAY}x{TRAY}x{run.device}"
+    pod = alike(run.device)  # a run that names no cluster had whole trays of such a rack
+    tray = pod.cards_per_node if pod else layout.tp
+    cluster = run.cluster or f"{layout.tp * layout.pp // tray}x{tray}x{run.device}"
     isl, osl = round(run.isl or 0), round(run.osl or 0)
     try:
         settings = Settings(max_model_len=isl + osl, max_num_seqs=1024)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from k3lib.account import money_symbols as m
+from k3lib.choose.bills import MAKERS
 from k3lib.choose.costed import Costs
 from k3lib.choose.study import Entry
-from k3lib.choose.world import MAKERS
 from k3lib.cost.api import BATCH, Offer
 from k3lib.cost.bill import GENERAL, LEAST_RATE, Bill, Input, item_input
 from k3lib.errors import InputError
