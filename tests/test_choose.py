@@ -203,6 +203,10 @@ def test_words_for_goals_say_what_is_missed_and_by_how_much() -> None:
     gains, same = cp.bought({"rag": late}, {"rag": one}, {"rag": rag})
     assert gains == "It keeps to the goals of retrieval, which the smaller one misses."
     assert same == "The longest request that fits does not grow."
+    assert [cp.claimed(x, 10, 20) for x in (9, 10, 19, 20)] == ["too large", "confirmed", "confirmed", "too small"]
+    powers = [fact_of(cluster(name), "power") for name in ("h200x64", "h200x32")]
+    assert cp.times_words(*powers) == "2.0 (1.3\u20133.1) times"
+    assert cp.times_words(powers[0], None) == "an unknown multiple of"
     assert cp.listed([]) == "" and cp.listed(["a"]) == "a" and cp.listed(["a", "b", "c"]) == "a, b and c"
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from k3lib.calibrate.measured import speed_curves
+from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen, energy_of
 from k3lib.deploy import constants as co
 from k3lib.facts.benchmarks import Run
-from k3lib.facts.clusters import NamedCluster
+from k3lib.facts.clusters import ClusterFact, NamedCluster
 from k3lib.facts.planned import fact_of
 from k3lib.facts.timings import exchange_times
 from k3lib.facts.workloads import Workload
@@ -169,6 +170,33 @@ def measured_near(cluster: NamedCluster, runs: Iterable[Run], prompt_tokens: int
         name = f"{c.cards} {c.device.upper()}, {c.layout}, {c.engine}{', ' + c.kernel if c.kernel else ''}"
         found.append((name, [Point(name, *point) for point in c.points]))
     return found
+
+
+def which_plan(scene: Scene) -> str:
+    """Whose plan a page shows, as a sentence."""
+    if scene.reason:
+        return f"The scenario's own plan does not hold the model, and another stands in its place. {scene.reason}"
+    return "The plan is the scenario's own."
+
+
+def claimed(value: float, low: float, high: float) -> str:
+    """What becomes of a claim that a value lies from low to below high."""
+    return "confirmed" if low <= value < high else "too small" if value >= high else "too large"
+
+
+def times_words(above: ClusterFact | None, below: ClusterFact | None) -> str:
+    """How many times the power of one cluster is that of another, in words."""
+    if above is None or below is None:
+        return "an unknown multiple of"
+    return f"{ranged_text(over(above.range_in('kW'), below.range_in('kW')), '.1f')} times"
+
+
+def priced_words(energy: Result | None, tariff: Result) -> str:
+    """What an energy costs at a price, in words; energy is None where the power of the cards is not known."""
+    if energy is None:
+        return "not known, because the power of these cards is not"
+    ends = ((energy.value, tariff.value), (energy.low, tariff.low), (energy.high, tariff.high))
+    return f"{ranged_text(Range(*(float(e) * float(t) for e, t in ends)), ',.1f')} yuan"  # type: ignore[arg-type]
 
 
 def listed(names: Sequence[str]) -> str:
