@@ -98,7 +98,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def build(folder: Path) -> None:
         guard = folder / "guard"
-        guard.mkdir()
+        guard.mkdir(exist_ok=True)  # a build that failed is tried again, so that each test shows why
         (guard / "sitecustomize.py").write_text(NO_NETWORK, encoding="utf-8")
         done = k3("build", "--out", str(folder / "published"), env={"PYTHONPATH": str(guard)})
         assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from k3lib.calibrate.measured import speed_curves
 from k3lib.choose.scene import Scene
@@ -206,9 +207,9 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def text(name: str, value: str, sources: Iterable[str]) -> Result:
+def text(name: str, value: str, sources: Iterable[str], **trail: Any) -> Result:
     """Record a sentence, or part of one, that was filled from results."""
-    return record(name, value, unit="", grade="derived", sources=list(dict.fromkeys(sources)))
+    return record(name, value, unit="", grade="derived", sources=list(dict.fromkeys(sources)), **trail)
 
 
 def sorted_out(entries: dict[str, Entry], workloads: Mapping[str, Workload]) -> dict[str, list[str]]:
