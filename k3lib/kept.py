@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,15 @@ def digest(files: Iterable[Path], *more: Any) -> str:
     """A name for what comes from these files, other plain values, Python and all installed packages."""
     found = hashlib.sha256(f"{sys.version}\n{_packages()}\n{json.dumps(more, sort_keys=True)}\n".encode())
     for path in files:
-        found.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        known = path.stat()
+        found.update(f"{path.name}\0{_of_file(path, known.st_mtime_ns, known.st_size)}\n".encode())
     return found.hexdigest()
+
+
+@cache
+def _of_file(path: Path, mtime_ns: int, size: int) -> str:
+    """The digest of a file's bytes; read again when its time or size is another."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @lru_cache(maxsize=1)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from k3lib.choose.deployed import space_of
-from k3lib.choose.study import Entry, entry
+from k3lib.choose.study import Entry, entry, holds_not
 from k3lib.deploy.named import scenario_cluster
 from k3lib.errors import InputError
 from k3lib.facts.clusters import NamedCluster, cluster, clusters
@@ -64,19 +63,9 @@ def scene(*, cards: int, cards_per_node: int, device: str, nics: int, superpod: 
     own = planned(str(scenario_cluster(cards, cards_per_node, device)), nics)
     loads = {name: with_goals(one, ttft_goal_s, tpot_goal_ms) for name, one in workloads().items()}
     model = load_model(MODEL, None if weights == RELEASED else weights)
-    if reason := _does_not_hold(cluster(superpod), model, engine):
+    if reason := holds_not(cluster(superpod), model, engine):
         raise InputError(f"superpod = {superpod}: not one layout holds {model.name} as {weights}. {reason}")
-    holding = (row for row in (own, *clusters().values()) if not _does_not_hold(row, model, engine))
+    holding = (row for row in (own, *clusters().values()) if not holds_not(row, model, engine))
     plan = next(holding)
     return Scene(plan, cluster(superpod), loads, model, engine, weights,
-                 "" if plan == own else f"{own.label}: {_does_not_hold(own, model, engine)}")  # fmt: skip
-
-
-def _does_not_hold(row: NamedCluster, model: Model, engine: str) -> str:
-    """Why not one layout of a cluster holds the model; empty where one does."""
-    there = space_of(row, model, engine)
-    if there.fitting:
-        return ""
-    if not there.candidates:
-        return f"{engine} accepts no layout on {row.shape}"
-    return max(there.candidates, key=lambda one: one.plan.stages[one.plan.tightest].free[0]).plan.reason
+                 "" if plan == own else f"{own.label}: {holds_not(own, model, engine)}")  # fmt: skip

@@ -12,6 +12,7 @@ from k3lib import kept
 from k3lib.calibrate import own, store
 from k3lib.calibrate.behind import main_sources
 from k3lib.calibrate.predict import Speed
+from k3lib.choose.deployed import space_of
 from k3lib.choose.outcome import MS_PER_S, capacity, energy, outcome
 from k3lib.deploy.speed import Question
 from k3lib.facts.clusters import NamedCluster
@@ -85,13 +86,37 @@ def energy_of(cluster: NamedCluster, seen: Seen) -> Range | None:
 
 def entry(cluster: NamedCluster, workload: Workload, model: Model, engine: str = "vllm") -> Entry:
     """One workload on one cluster; from the disk where nothing that it comes from has changed."""
-    where = cluster.model_dump(mode="json", exclude={"label", "short", "note", "evidence"})
-    name = kept.digest(_files(), where, _plain(workload), model.name, _stored(model), engine)
+    name = _name(cluster, _plain(workload), model, engine)
     found = _read(kept.find(name))
     if found is None:
         found = _entry(cluster, workload, model, engine)
         kept.keep(name, asdict(found))
     return found
+
+
+def holds_not(cluster: NamedCluster, model: Model, engine: str = "vllm") -> str:
+    """Why not one layout of a cluster holds the model, empty where one does; from the disk like an entry."""
+    name = _name(cluster, [], model, engine)
+    found = kept.find(name)
+    if not isinstance(found, str):
+        found = _holds_not(cluster, model, engine)
+        kept.keep(name, found)
+    return found
+
+
+def _holds_not(cluster: NamedCluster, model: Model, engine: str) -> str:
+    there = space_of(cluster, model, engine)
+    if there.fitting:
+        return ""
+    if not there.candidates:
+        return f"{engine} accepts no layout on {cluster.shape}"
+    return max(there.candidates, key=lambda one: one.plan.stages[one.plan.tightest].free[0]).plan.reason
+
+
+def _name(cluster: NamedCluster, asked: list[Any], model: Model, engine: str) -> str:
+    """A name for what is asked of a model on a cluster, and all that the answer comes from."""
+    where = cluster.model_dump(mode="json", exclude={"label", "short", "note", "evidence"})
+    return kept.digest(_files(), where, asked, model.name, _stored(model), engine)
 
 
 _STORED: dict[int, tuple[Model, list[str]]] = {}
