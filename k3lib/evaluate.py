@@ -40,19 +40,14 @@ def whole(expression: sp.Expr, values: Mapping[sp.Symbol, int]) -> int:
     return result
 
 
-@lru_cache(maxsize=64)
-def _compiled(expressions: tuple[sp.Expr, ...], arguments: tuple[sp.Symbol, ...]) -> Any:
-    return sp.lambdify(arguments, list(expressions), modules="numpy", cse=True)
-
-
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def prepared(expressions: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Symbol, ...], Any]:
     """The symbols that the expressions use, in the order in which the returned function takes their values.
 
     For inner loops: nothing is checked, numbers and arrays are passed on as they come.
     """
     used = tuple(sorted({x for e in expressions for x in e.free_symbols}, key=str))
-    return used, _compiled(expressions, used)
+    return used, sp.lambdify(used, list(expressions), modules="numpy", cse=True)
 
 
 def arrays(expressions: Mapping[str, sp.Expr], values: Mapping[sp.Symbol, Any]) -> dict[str, Array]:
@@ -63,7 +58,7 @@ def arrays(expressions: Mapping[str, sp.Expr], values: Mapping[sp.Symbol, Any]) 
     Raises InputError for a missing value, unequal lengths, or a value that is not finite, negative, or 0 where a symbol
     cannot be.
     """
-    used = sorted({x for e in expressions.values() for x in sp.sympify(e).free_symbols}, key=str)
+    used, function = prepared(tuple(sp.sympify(e) for e in expressions.values()))
     missing = [str(x) for x in used if x not in values]
     if missing:
         raise InputError(f"no value for: {', '.join(missing)}")
@@ -72,7 +67,6 @@ def arrays(expressions: Mapping[str, sp.Expr], values: Mapping[sp.Symbol, Any]) 
     if len(lengths) > 1:
         raise InputError(f"arrays of unequal length: {', '.join(str(n) for n in sorted(lengths))}")
     points = lengths.pop() if lengths else 1
-    function = _compiled(tuple(sp.sympify(e) for e in expressions.values()), tuple(used))
     results = [np.empty(points) for _ in expressions]
     for start in range(0, points, CHUNK_POINTS):
         part = slice(start, min(start + CHUNK_POINTS, points))

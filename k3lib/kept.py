@@ -10,15 +10,13 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from k3lib.facts.paths import BUILD, DATA
 
 MOST_FILES = 600
-# Where another folder is wanted, and where a process says which facts it read.
-FOLDER, READS = "K3_KEPT", "K3_READS"
+FOLDER = "K3_KEPT"  # where another folder is wanted
 
 
 def folder() -> Path:
@@ -43,7 +41,9 @@ def _of_file(path: Path, mtime_ns: int, size: int) -> str:
 
 @lru_cache(maxsize=1)
 def _packages() -> str:
-    return "\n".join(sorted(f"{d.name} {d.version}" for d in metadata.distributions()))
+    """Installed packages, by the folders that say their names and versions: to read what is in them takes long."""
+    folders = [Path(entry) for entry in sys.path if entry]
+    return "\n".join(sorted({found.name for folder in folders for found in folder.glob("*.dist-info")}))
 
 
 def find(name: str) -> Any | None:
@@ -74,17 +74,20 @@ def keep(name: str, value: Any) -> None:
             path.unlink(missing_ok=True)
 
 
-def watch(target: str) -> None:
-    """Write down in a file, from now on, which facts this process opens, as paths in the folder of data."""
-    seen: set[str] = set()
+_read: set[str] = set()
+
+
+def watch() -> None:
+    """Note from now on which facts this process opens; a fork of it goes on noting."""
     root = f"{DATA}{os.sep}"
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], str) or arguments[0] in seen:
-            return
-        seen.add(arguments[0])
-        if arguments[0].startswith(root):
-            with Path(target).open("a", encoding="utf-8") as out:
-                out.write(arguments[0].removeprefix(root) + "\n")
+        if event == "open" and isinstance(arguments[0], str) and arguments[0].startswith(root):
+            _read.add(arguments[0].removeprefix(root))
 
     sys.addaudithook(hook)
+
+
+def reads() -> list[str]:
+    """The facts that this process has opened since `watch`, as paths in the folder of data."""
+    return sorted(_read)

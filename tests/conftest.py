@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from k3lib.cli import main
 from k3lib.facts.paths import DATA, ROOT
+from k3lib.report.run import Job, Runner
 
 # The same examples in every run: a check that passes here passes everywhere.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -104,6 +106,12 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stderr
 
     return once(tmp_path_factory, "book", build) / "published"
+
+
+def run_notebook(name: str, folder: Path, **parameters: object) -> Any:
+    """A notebook as a build executes it, under these parameters."""
+    with Runner(folder, folder / "build.log") as runner:
+        return runner.notebook(Job(ROOT / "notebooks" / f"{name}.ipynb", parameters))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k3lib import cli, kept
+from k3lib import cli
 from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT
 from k3lib.facts.price_parameters import PRICES_FILE, current, parsed
@@ -146,22 +146,39 @@ def test_a_bad_file_of_prices_stops_a_build_with_one_line(
 
 def test_a_process_says_which_facts_it_reads(tmp_path: Path) -> None:
     """What a notebook has not opened cannot make it run again."""
-    target = tmp_path / "reads"
-    code = "from k3lib.facts.workloads import workloads; workloads()"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path,
-                   env={**os.environ, kept.READS: str(target), "PYTHONPATH": str(ROOT)})  # fmt: skip
-    read = {Path(line).name for line in target.read_text(encoding="utf-8").split()}
+    code = ("from k3lib import kept; kept.watch()\nfrom k3lib.facts.workloads import workloads; workloads()\n"
+            "print(*kept.reads())")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    read = set(done.stdout.split())
     assert {"workloads.csv", "workload_labels.csv", "sources.csv"} <= read
     assert "prices.csv" not in read and "benchmarks.csv" not in read
 
 
+def test_libraries_load_without_a_look_at_a_fact(tmp_path: Path) -> None:
+    """A server of notebooks loads them before it knows for which; a fact read then would be one of every notebook."""
+    code = ("import importlib; from k3lib import kept; kept.watch()\nfrom k3lib.report.serve import LOADED\n"
+            "for name in LOADED: importlib.import_module(name)\nprint(kept.reads())")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_scenario_that_sets_no_price_does_not_depend_on_prices(tmp_path: Path) -> None:
+    """Else each price would make every notebook run again."""
+    code = ("from k3lib import kept; kept.watch()\nfrom k3lib.facts.scenario import load_scenario\n"
+            "load_scenario('base', {'cards': 64})\nprint(*kept.reads())")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert "price_parameters.csv" in done.stdout.split() and "prices.csv" not in done.stdout.split()
+
+
 def test_a_parameter_that_papermill_cannot_read_is_named(tmp_path: Path) -> None:
     from k3lib.report import notebooks as nbs
-    from k3lib.report.execute import parameter_cell_names
 
     notebook = nbs.read(ROOT / "notebooks" / "what-a-token-costs.ipynb")
     (cell,) = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", ())]
     cell["source"] = 'cards = 32\nmix = "a=1"  # two signs\n'
     nbs.write(notebook, tmp_path / "x.ipynb")
     with pytest.raises(InputError, match="its parameter 'mix' cannot be read"):
-        parameter_cell_names(tmp_path / "x.ipynb")
+        nbs.parameter_cell_names(tmp_path / "x.ipynb")

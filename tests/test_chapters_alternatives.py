@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import run_notebook
 
 from k3lib.calibrate.predict import Range
 from k3lib.choose import alternatives as ch
@@ -23,13 +24,11 @@ from k3lib.deploy.offload import Verdict
 from k3lib.engines.layout import Layout, parse_cluster
 from k3lib.errors import InputError
 from k3lib.facts import variants as facts
-from k3lib.facts.paths import DATA, ROOT
+from k3lib.facts.paths import DATA
 from k3lib.facts.prices import Price, price, prices
 from k3lib.facts.workloads import workload, workloads
 from k3lib.models.model import load_model
 from k3lib.report import alternatives as ra
-from k3lib.report import notebooks as nbs
-from k3lib.report.execute import execute
 from k3lib.report.trail import in_prose
 from k3lib.results import Result, collect
 
@@ -320,9 +319,7 @@ VAL = re.compile(r"\{val\}`(?P<key>[^\s:`]+)(?: in (?P<unit>[^:`]+?))?(?::(?P<sp
 
 
 def test_every_sentence_holds_where_nothing_fits(tmp_path: Path) -> None:
-    source, target = ROOT / "notebooks" / "the-alternatives.ipynb", tmp_path / "out.ipynb"
-    execute(source, target, {"cards": 8, "layout": "tp8", "engine": "sglang"})
-    notebook = nbs.read(target)
+    notebook = run_notebook("the-alternatives", tmp_path, cards=8, layout="tp8", engine="sglang")
     results: dict[str, Result] = {r.key: r for r in collect("the-alternatives", notebook)}
     captions = [c["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for c in notebook["cells"]]
     prose = [c["source"] for c in notebook["cells"] if c["cell_type"] == "markdown"]

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from conftest import run_notebook
 
 from k3lib import results as res
 from k3lib.facts.clusters import clusters
 from k3lib.facts.decisions import decisions
-from k3lib.facts.paths import ROOT
 from k3lib.facts.scenario import load_scenario
 from k3lib.facts.workloads import workloads
-from k3lib.report import notebooks as nbs
-from k3lib.report.execute import execute
 
 FIGURES = ("output_tps", "tps_per_user", "ttft_ms", "max_context", "max_concurrency", "kwh_per_mtok")
 COMPARED = ("h20x32", "h20-141x32", "h200x32", "h200x64", "a3x64", "gb200-nvl72-64", "gb300-nvl72-64", "atlas950x64",
@@ -24,9 +22,7 @@ COMPARED = ("h20x32", "h20-141x32", "h200x32", "h200x64", "a3x64", "gb200-nvl72-
 
 def ran(name: str, folder: Path, **parameters: object) -> dict[str, res.Result]:
     """Results of one notebook under other parameters."""
-    target = folder / f"{name}.ipynb"
-    execute(ROOT / "notebooks" / f"{name}.ipynb", target, parameters)
-    return {r.key: r for r in res.collect(name, nbs.read(target))}
+    return {r.key: r for r in res.collect(name, run_notebook(name, folder, **parameters))}
 
 
 def test_the_keys_that_the_comparison_owes(book: Path) -> None:

@@ -30,10 +30,19 @@ class PriceParameter(Row):
 
 
 @lru_cache(maxsize=8)
+def _rows(data: Path) -> tuple[PriceParameter, ...]:
+    return tuple(load_rows(data / "price_parameters.csv", PriceParameter, ["parameter"]))
+
+
+def price_parameter_names(data: Path = DATA) -> list[str]:
+    """Names of the parameters, without a look at the prices: what sets none does not depend on them."""
+    return [row.parameter for row in _rows(data)]
+
+
+@lru_cache(maxsize=8)
 def price_parameters(data: Path = DATA) -> dict[str, PriceParameter]:
     """Parameters by name. Raises InputError for an item that is not known, or a unit that is not one of its kind."""
-    path = data / "price_parameters.csv"
-    rows = load_rows(path, PriceParameter, ["parameter"])
+    path, rows = data / "price_parameters.csv", _rows(data)
     for row in rows:
         if row.item_id not in prices(data):
             raise InputError(

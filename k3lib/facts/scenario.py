@@ -14,7 +14,7 @@ from k3lib.facts.catalog import checkpoints, devices, model_names
 from k3lib.facts.clusters import clusters
 from k3lib.facts.decisions import Mix
 from k3lib.facts.paths import SCENARIOS, shown
-from k3lib.facts.price_parameters import current, parsed, price_parameters, with_parameters
+from k3lib.facts.price_parameters import current, parsed, price_parameter_names, with_parameters
 from k3lib.facts.tables import problem, read_text
 
 # Ways to store quantised weights that the account knows.
@@ -65,7 +65,8 @@ class Scenario(BaseModel):
     @classmethod
     def _known_prices(cls, text: str) -> str:
         try:
-            current(text)
+            if text:
+                current(text)
         except InputError as error:
             raise ValueError(str(error)) from None
         return text
@@ -111,7 +112,7 @@ def model_list(names: str) -> list[str]:
 
 def parameter_names() -> list[str]:
     """Every parameter a scenario or `-p` may set."""
-    return [*Scenario.model_fields, *price_parameters()]
+    return [*Scenario.model_fields, *price_parameter_names()]
 
 
 BASE = "base"

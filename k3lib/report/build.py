@@ -26,7 +26,6 @@ from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_na
 from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
 from k3lib.report.changes import Changes, compare, inputs
-from k3lib.report.execute import parameter_cell_names
 from k3lib.report.publish import publish, staging
 from k3lib.report.run import WORKBOOK, Job, Runner, environment, made_from, write_log
 
@@ -98,7 +97,7 @@ def plan(scenario: Scenario) -> list[Job]:
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         if not path.is_file():
             raise InputError(f"{shown(path)}: is not a file")
-        names = parameter_cell_names(path)
+        names = nbs.parameter_cell_names(path)
         for name in names:
             if name not in values:
                 raise InputError(
@@ -150,8 +149,8 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
     work.mkdir()
-    runner = Runner(work, out / LOG, fresh, price_file)
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with (Runner(work, out / LOG, fresh, price_file) as runner,
+          ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool):  # fmt: skip
         futures: dict[Future[Any], str] = {pool.submit(runner.notebook, job): job.name for job in chosen}
         if scenario is not None:
             futures[pool.submit(runner.workbook, scenario, stage / WORKBOOK)] = WORKBOOK

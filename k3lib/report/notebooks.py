@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from k3lib.errors import InputError
 from k3lib.results import MIME
 
 METADATA = "k3"
@@ -20,6 +22,36 @@ def read(path: Path) -> Any:
     import nbformat
 
     return nbformat.read(path, as_version=4)
+
+
+def parameter_cell_names(path: Path) -> list[str]:
+    """Names that a notebook's parameters cell assigns. Raises InputError when there is no such cell."""
+    import nbformat
+    import papermill
+
+    try:
+        nbformat.read(path, as_version=4)
+        names = list(papermill.inspect_notebook(str(path)))
+    except Exception as error:  # whatever a library makes of a file that is no notebook
+        raise InputError(
+            f"{path.name}: cannot be read as a notebook ({error}). 'make tidy' mends missing metadata."
+        ) from None
+    if not names:
+        raise InputError(f"{path.name}: has no cell tagged 'parameters' that assigns a name")
+    for name in _assigned(path):
+        if name not in names:
+            raise InputError(f"{path.name}: its parameter '{name}' cannot be read; write one '=' on its line, no more")
+    return names
+
+
+def _assigned(path: Path) -> list[str]:
+    """Names that the parameters cell assigns, by Python's own reading."""
+    import nbformat
+
+    cells = nbformat.read(path, as_version=4)["cells"]
+    source = "".join(c["source"] for c in cells if "parameters" in c["metadata"].get("tags", ()))
+    found = [node.targets[0] for node in ast.parse(source).body if isinstance(node, ast.Assign)]
+    return [target.id for target in found if isinstance(target, ast.Name)]
 
 
 def is_sound(notebook: Any) -> bool:

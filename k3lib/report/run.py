@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,7 @@ from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.price_parameters import PRICES_FILE
 from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
+from k3lib.report.serve import Task
 
 WORKBOOK = "k3-costs.xlsx"
 
@@ -47,7 +49,8 @@ class Runner:
     log: Path
     fresh: bool = False
     price_file: Path | None = None
-    _running: set[subprocess.Popen[str]] = field(default_factory=set)
+    _servers: list[subprocess.Popen[str]] = field(default_factory=list)
+    _idle: list[subprocess.Popen[str]] = field(default_factory=list)
     _stopped: bool = False
     _lock: Lock = field(default_factory=Lock)
 
@@ -64,57 +67,81 @@ class Runner:
 
     def workbook(self, scenario: Scenario, target: Path) -> None:
         """Write the workbook of costs. Raises InputError with what stopped it."""
-        parameters = self.work / "workbook.json"
-        parameters.write_text(scenario.model_dump_json(), encoding="utf-8")
-        command = [sys.executable, "-m", "k3lib.report.workbook", str(parameters), str(target)]
-        code, _, errors = self._process(command, {})
-        if code:
-            write_log(self.log, errors)
-            last = (errors.strip().splitlines() or [f"its process ended with code {code}"])[-1]
-            raise InputError(f"{WORKBOOK}: {last} (the whole trace: {shown(self.log)})")
+        self._done(WORKBOOK, "", target, scenario.model_dump(mode="json"))
 
     def stop(self) -> None:
         """End what runs: its results are not wanted any more."""
         with self._lock:
             self._stopped = True
-            for process in self._running:
-                process.terminate()
+            for server in self._servers:
+                server.terminate()
 
     def _run(self, job: Job) -> tuple[Any, list[str]]:
         """The executed notebook, and the facts that it read, as paths in the folder of data."""
-        parameters, target = self.work / f"{job.name}.json", self.work / f"{job.name}.ipynb"
-        reads = self.work / f"{job.name}.reads"
-        parameters.write_text(json.dumps(job.parameters), encoding="utf-8")
-        command = [sys.executable, "-m", "k3lib.report.execute", str(job.path), str(target), str(parameters)]
-        code, printed, errors = self._process(command, {kept.READS: str(reads)})
-        if code == 0:
-            read = reads.read_text(encoding="utf-8").splitlines() if reads.is_file() else []
-            return nbs.settle(nbs.read(target), job.parameters), sorted(set(read))
-        try:
-            fault = json.loads(printed.strip().splitlines()[-1])
-            message, trace = fault["error"], fault["trace"]
-        except (IndexError, ValueError, KeyError, TypeError):
-            message, trace = f"{job.path.name}: the notebook's process ended with code {code}", errors
-        write_log(self.log, f"{message}\n\n{trace}\n\n{errors}")
-        raise InputError(f"{message} (the whole trace: {shown(self.log)})" if trace else message)
+        target = self.work / f"{job.name}.ipynb"
+        read = self._done(job.path.name, str(job.path), target, job.parameters)
+        return nbs.settle(nbs.read(target), job.parameters), read
 
-    def _process(self, command: Sequence[str], more: dict[str, str]) -> tuple[int, str, str]:
-        if self.price_file:
-            more |= {PRICES_FILE: str(self.price_file)}
+    def _done(self, name: str, source: str, target: Path, parameters: dict[str, Any]) -> list[str]:
+        """The facts that a task read, once it is done. Raises InputError with what stopped it."""
+        answer = self.work / f"{name}.answer"
+        with self._server() as server:
+            if server.stdin is None or server.stdout is None:  # they are pipes
+                raise AssertionError
+            try:
+                server.stdin.write(Task(source, str(target), str(answer), parameters).as_line())
+                server.stdin.flush()
+                code = server.stdout.readline().strip()
+            except BrokenPipeError:
+                code = ""
+        if self._stopped:  # what it says now is of no use to anybody
+            raise InputError("stopped, because another notebook failed")
+        try:
+            said = json.loads(answer.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            printed = self._errors.read_text(encoding="utf-8", errors="replace") if self._errors.is_file() else ""
+            said = {"error": f"{name}: its process died, with code {code or server.poll()}", "trace": printed}
+        if "reads" in said:
+            return list(said["reads"])
+        message = said["error"] if source else f"{name}: {said['error']}"
+        write_log(self.log, f"{message}\n\n{said['trace']}\n")
+        raise InputError(f"{message} (the whole trace: {shown(self.log)})" if said["trace"] else message)
+
+    @property
+    def _errors(self) -> Path:
+        return self.work / "errors.txt"
+
+    @contextmanager
+    def _server(self) -> Iterator[subprocess.Popen[str]]:
+        """A process that runs tasks: one that waits, else a new one."""
         with self._lock:
             if self._stopped:
                 raise InputError("stopped, because another notebook failed")
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                       env={**environment(), **more}, cwd=self.work)  # fmt: skip
-            self._running.add(process)
+            server = self._idle.pop() if self._idle else self._started()
         try:
-            printed, errors = process.communicate()
+            yield server
         finally:
             with self._lock:
-                self._running.discard(process)
-        if self._stopped:  # what it says now is of no use to anybody
-            raise InputError("stopped, because another notebook failed")
-        return process.returncode, printed, errors
+                self._idle.append(server)
+
+    def _started(self) -> subprocess.Popen[str]:
+        more = {PRICES_FILE: str(self.price_file)} if self.price_file else {}
+        with self._errors.open("a", encoding="utf-8") as errors:
+            server = subprocess.Popen([sys.executable, "-m", "k3lib.report.serve"], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=errors, text=True,
+                                      env={**environment(), **more}, cwd=self.work)  # fmt: skip
+        self._servers.append(server)
+        return server
+
+    def __enter__(self) -> Runner:
+        """Servers start when they are needed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Servers end when there is nothing more to run."""
+        for server in self._servers:
+            server.terminate()
+            server.communicate()
 
 
 def _kept(name: str) -> Any | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -140,22 +138,10 @@ def _below(sheet: Sheet, row: int, held: Content, options: Sequence[Costed]) -> 
         sheet.text(row, 1, words)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write the workbook of a scenario: a file of its parameters in JSON, and where to write.
-
-    Ends with one line where the scenario has no workbook.
-    """
-    source, target = (Path(one) for one in arguments)
-    scenario = Scenario.model_validate(json.loads(source.read_text(encoding="utf-8")))
+def of_scenario(scenario: Scenario, target: Path) -> None:
+    """Write the workbook of a scenario. Raises InputError where it has none."""
     own = {name: getattr(scenario, name) for name in ("cards", "cards_per_node", "device", "nics", "superpod", "engine",
                                                       "weights", "ttft_goal_s", "tpot_goal_ms")}  # fmt: skip
-    try:
-        table = current(scenario.prices, scenario.price_file)
-        region: Region = "cn" if scenario.region == "cn" else "other"
-        write(target, costs(scene(**own), table, scenario.utilisation, region), in_words(scenario))
-    except InputError as error:
-        sys.exit(str(error))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    table = current(scenario.prices, scenario.price_file)
+    region: Region = "cn" if scenario.region == "cn" else "other"
+    write(target, costs(scene(**own), table, scenario.utilisation, region), in_words(scenario))
