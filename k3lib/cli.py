@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from k3lib import cli_compare, cli_plan, cli_read, cli_search
+from k3lib import cli_compare, cli_launch, cli_plan, cli_read, cli_search
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -25,6 +25,7 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
                                         the ledger of a card, whether it fits, and how fast it will be
   k3 search --cluster h20x32 --workload offline-batch
                                         every legal layout under a load, best first
+  k3 launch --plan h20x32-tp8pp4        the commands that start a plan, node by node
   k3 read data/benchmarks.csv --json
                                         your own results and logs beside the prediction
 """
@@ -135,6 +136,11 @@ def _parser() -> argparse.ArgumentParser:
                               formatter_class=plain, description=cli_search.DESCRIPTION)  # fmt: skip
     cli_search.add_arguments(search)
     search.set_defaults(run=cli_search.run)
+
+    launch = verbs.add_parser("launch", help="the commands that start a plan", formatter_class=plain,
+                              description=cli_launch.DESCRIPTION)  # fmt: skip
+    cli_launch.add_arguments(launch)
+    launch.set_defaults(run=cli_launch.run)
 
     compare = verbs.add_parser("compare", help="what differs between two scenarios", formatter_class=plain,
                                description=cli_compare.DESCRIPTION)  # fmt: skip

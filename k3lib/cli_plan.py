@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from k3lib.errors import EXIT_DONE, EXIT_NO, InputError
 
 if TYPE_CHECKING:
     from k3lib.deploy.plan import Plan
+    from k3lib.engines.layout import Hardware
 
 DESCRIPTION = """\
 The ledger of the tightest card, what is left for caches, whether it fits, and how fast it will be. Exit code 1 when it
@@ -28,12 +29,19 @@ does not fit.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
+    add_plan(parser)
+    cli_speed.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_plan(parser: argparse.ArgumentParser, *, complete: bool = True) -> None:
+    """Options that make a plan. complete: whether the cluster and the layout must be among them."""
     add = parser.add_argument
     add("--model", default="kimi-k3", metavar="NAME|FILE", help="a known model, or the path of a config.json")
     add("--weights", default=None, metavar="FORMAT", help="store the quantised weights as mxfp4, fp8, int4 or bf16")
-    add("--cluster", required=True, metavar="NODESxCARDSxDEVICE", help="e.g. 4x8xh20-96")
+    add("--cluster", required=complete, metavar="NODESxCARDSxDEVICE", help="e.g. 4x8xh20-96")
     add("--hardware", type=Path, default=None, metavar="FILE", help="device facts of your own, as in data/hardware.csv")
-    add("--layout", required=True, metavar="tp8,pp4,...", help="tp, pp, ep, dp and dcp")
+    add("--layout", required=complete, metavar="tp8,pp4,...", help="tp, pp, ep, dp and dcp")
     add("--pp-partition", default=None, metavar="N,N,...", help="layers of each stage")
     add("--engine", default="vllm", help="vllm or sglang")
     add("--isl", type=int, default=None, metavar="TOKENS", help="input of a request")
@@ -57,21 +65,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kv-memory-gib", default=None, metavar="GIB[,GIB...]",
         help="memory for caches as a log printed it, one value or one a stage")  # fmt: skip
     add("--draft-tokens", type=int, default=0, metavar="N", help="tokens that a draft model proposes at a time")
-    cli_speed.add_arguments(parser)
-    add("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the plan and print it. Returns 0 when it fits, 1 when not."""
-    from k3lib.deploy.caches import Settings
-    from k3lib.deploy.inverse import nearest
-    from k3lib.deploy.plan import make_plan, weights_gib
-    from k3lib.engines.layout import parse_cluster, parse_layout
+    hardware = hardware_of(args)
+    plan = plan_of(args, hardware)
+    load = cli_speed.load_of(args)
+    found, why = cli_speed.speed(plan, args, hardware)
+    table = cli_speed.sweep(plan, args, hardware) if args.sweep and plan.fits else []
+    if args.json:
+        speed = {"weights": args.weights, "speed": cli_speed.as_json(found, load), "speed_reason": why}
+        print(json.dumps({**as_json(plan), **speed, **({"sweep": table} if args.sweep else {})}, indent=1,
+                         allow_nan=False))  # fmt: skip
+    else:
+        below = cli_speed.sweep_lines(table) if table else cli_speed.as_lines(found, why, load, args)
+        print("\n".join([as_text(plan, args.concurrency), *below]))
+    return EXIT_DONE if plan.fits else EXIT_NO
+
+
+def hardware_of(args: argparse.Namespace) -> Hardware | None:
+    """The reader's own device facts beside the project's, None without such a file."""
     from k3lib.facts.catalog import devices_with
+
+    return devices_with(args.hardware) if args.hardware else None
+
+
+def plan_of(args: argparse.Namespace, hardware: Hardware | None) -> Plan:
+    """The plan that the options ask for; its reason names the nearest that fits where it does not.
+
+    Raises InputError for options that make none.
+    """
+    from k3lib.deploy.caches import Settings
+    from k3lib.deploy.plan import make_plan
+    from k3lib.engines.layout import parse_cluster, parse_layout
+    from k3lib.launch.fitting import with_nearest
     from k3lib.models.model import load_model
     from k3lib.units import GIBI
 
-    hardware = devices_with(args.hardware) if args.hardware else None
     memory = _numbers("--kv-memory-gib", args.kv_memory_gib)
     if args.chunk is not None and args.chunk < 1:
         raise InputError(f"--max-num-batched-tokens {args.chunk}: must be at least 1")
@@ -85,23 +116,7 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     plan = make_plan(load_model(args.model, args.weights), parse_cluster(args.cluster, hardware),
                      parse_layout(args.layout), args.engine, settings, hardware)  # fmt: skip
-    if not plan.fits:
-        other = nearest(plan, hardware)
-        if other:
-            low, high = min(weights_gib(other)), max(weights_gib(other))
-            plan = replace(plan, reason=f"{plan.reason}. Nearest that fits: {other.layout} on {other.cluster} "
-                                        f"({low:.1f} to {high:.1f} GiB of weights a card)")  # fmt: skip
-    load = cli_speed.load_of(args)
-    found, why = cli_speed.speed(plan, args, hardware)
-    table = cli_speed.sweep(plan, args, hardware) if args.sweep and plan.fits else []
-    if args.json:
-        speed = {"speed": cli_speed.as_json(found, load), "speed_reason": why}
-        print(json.dumps({**as_json(plan), **speed, **({"sweep": table} if args.sweep else {})}, indent=1,
-                         allow_nan=False))  # fmt: skip
-    else:
-        below = cli_speed.sweep_lines(table) if table else cli_speed.as_lines(found, why, load, args)
-        print("\n".join([as_text(plan, args.concurrency), *below]))
-    return EXIT_DONE if plan.fits else EXIT_NO
+    return with_nearest(plan, hardware)
 
 
 def _length(args: argparse.Namespace) -> int:
@@ -163,6 +178,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "layout": str(plan.layout), "engine": plan.engine.name, "capacity_gib": plan.capacity / GIBI,
         "utilisation": plan.utilisation, "stages": stages, "tightest_stage": plan.tightest,
         "weights_gib": [stage.weights / GIBI for stage in plan.stages], **caches, **ends,
+        "settings": asdict(plan.settings),
     }  # fmt: skip
 
 
