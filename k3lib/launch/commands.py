@@ -75,11 +75,18 @@ def build(plan: Plan, place: Place | None = None, hardware: Hardware | None = No
         at = copy * shape.nodes if shape.nodes > 1 else copy // shape.per_node
         own = hosts[at : at + shape.nodes]
         commands += [node_command(plan, place, rows, features, own, copy, node) for node in range(shape.nodes)]
-    shown = dict.fromkeys(o for c in commands[: shape.nodes] for o in (*c.env, *c.options))
-    once = {(o.row.kind, o.row.name): o for o in reversed(list(shown))}
-    return Launch(start, plan, "", tuple(reversed(once.values())), tuple(commands),
+    shown = each_once(o for c in commands[: shape.nodes] for o in (*c.env, *c.options))
+    return Launch(start, plan, "", shown, tuple(commands),
                   tuple(r for r in rows if r.kind == "site"), tuple(r for r in rows if r.kind == "warn"),
                   options(rows, "pod", FIRST, {}), shape.nodes, shape.copies)  # fmt: skip
+
+
+def each_once(many: Iterable[Option]) -> tuple[Option, ...]:
+    """Options without repetition; of one with several values the first."""
+    found: dict[tuple[str, str], Option] = {}
+    for option in many:
+        found.setdefault((option.row.kind, option.row.name), option)
+    return tuple(found.values())
 
 
 def refusal(start: EngineStart, rows: Sequence[EngineFlag]) -> str:

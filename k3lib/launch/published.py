@@ -9,7 +9,7 @@ import yaml
 from k3lib.engines.layout import Cluster
 from k3lib.facts.catalog import device_kin
 from k3lib.facts.flags import EngineFlag, EngineStart
-from k3lib.launch.commands import FIRST, OTHERS, filled, options, refusal, rows_for, started
+from k3lib.launch.commands import FIRST, OTHERS, each_once, filled, options, refusal, rows_for, started
 from k3lib.launch.place import Place, bracketed
 from k3lib.launch.records import Command, Launch
 
@@ -29,10 +29,8 @@ def published(engine: str, place: Place | None = None, cluster: Cluster | None =
     hosts = place.named(start.nodes or 1)
     one_starts_all = start.program.startswith("srun")
     commands = [_command(start, rows, place, hosts, node) for node in range(1 if one_starts_all else len(hosts))]
-    shown = dict.fromkeys(o for c in commands for o in (*c.env, *c.options))
-    shown |= dict.fromkeys(options(rows, "file", FIRST, {}))
-    once = {(o.row.kind, o.row.name): o for o in reversed(list(shown))}
-    return Launch(start, None, "", tuple(reversed(once.values())), tuple(commands),
+    shown = each_once(o for c in commands for o in (*c.env, *c.options, *options(rows, "file", FIRST, {})))
+    return Launch(start, None, "", shown, tuple(commands),
                   tuple(r for r in rows if r.kind == "site"), tuple(r for r in rows if r.kind == "warn"),
                   nodes=len(hosts))  # fmt: skip
 

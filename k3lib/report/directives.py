@@ -70,6 +70,7 @@ TOPICS = {
     "exercise": "Answers to exercises",
     "format": "Storage formats",
     "k3": "Kimi K3",
+    "launch": "Launching",
     "layouts": "Layouts",
     "logs": "Against the logs",
     "peers": "Other tools' errors",
