@@ -22,8 +22,8 @@ PAGES = [
     "nb/which-layouts-are-legal", "nb/against-the-logs", "nb/what-has-been-measured", "nb/where-a-steps-time-goes",
     "nb/how-good-are-the-predictions", "nb/k3-on-32-h20-predicted", "nb/the-32-card-plan", "nb/the-64-card-superpod",
     "nb/side-by-side", "nb/the-alternatives", "nb/what-we-recommend", "nb/what-it-costs-to-own", "nb/own-rent-or-api",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "what-changed", "notation", "sources", "numbers",
-    "bibliography",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/launching",
+    "what-changed", "notation", "sources", "numbers", "bibliography",
 ]  # fmt: skip
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),

@@ -168,7 +168,7 @@ def test_copies_of_the_model_lie_on_servers_or_cards_of_their_own() -> None:
         ("4x8xh20-96", "tp8,pp4", "vllm", {}, dict(experts="trtllm"), "needs a Blackwell card"),
         ("4x8xh20-96", "tp8,pp4", "sglang", {}, dict(executor="ray"), "use --executor native"),
         ("4x8xh200", "tp8,dp4,ep32", "vllm", dict(utilisation=0.95), dict(executor="ray"), "Ray and data parallelism"),
-        ("4x8xmi355x", "tp8,pp4", "vllm", {}, {}, "no flags of this engine"),
+        ("8x8xa3-910c", "tp8,pp4", "vllm", {}, {}, "no flags of this engine"),
         ("4x8xh20-96", "tp8,pp4", "sglang", dict(cache_dtype="fp8_ds_mla"), {}, "does not list that cache"),
         ("4x8xh20-96", "tp8,pp4,ep4", "vllm", {}, {}, "ep 4 must be tp x dp"),
     ],
@@ -429,8 +429,9 @@ def test_what_is_printed_is_a_script(capsys: Capture) -> None:
 
 
 def test_a_written_plan_gives_the_same_commands(capsys: Capture, tmp_path: Path) -> None:
-    options = ["--cluster", "4x8xh200", "--layout", "tp8,pp4", "--engine", "sglang", "--max-model-len", "65536",
-               "--mem-fraction-static", "0.8", "--mamba-ssm-dtype", "bfloat16", "--pp-partition", "24,23,23,23"]  # fmt: skip
+    text = ("--cluster 4x8xh200 --layout tp8,pp4 --engine sglang --max-model-len 65536 --mem-fraction-static 0.8 "
+            "--mamba-ssm-dtype bfloat16 --pp-partition 24,23,23,23")  # fmt: skip
+    options = text.split()
     file = tmp_path / "plan.json"
     file.write_text(k3_here(capsys, "plan", *options, "--json").stdout, encoding="utf-8")
     direct = k3_here(capsys, "launch", *options, "--json")

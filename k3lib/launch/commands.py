@@ -92,7 +92,10 @@ def each_once(many: Iterable[Option]) -> tuple[Option, ...]:
 def refusal(start: EngineStart, rows: Sequence[EngineFlag]) -> str:
     """Why no command is written, empty where one is."""
     stops = [row for row in rows if row.kind == "stop"]
-    return f"no command for {start.label} {start.version}: {stops[0].name}: {stops[0].reason}" if stops else ""
+    if not stops:
+        return ""
+    what = f"{stops[0].name}: " if stops[0].name.startswith("--") else ""
+    return f"no command for {start.label} {start.version}: {what}{stops[0].reason}"
 
 
 def node_command(plan: Plan, place: Place, rows: Sequence[EngineFlag], features: Mapping[str, str],

@@ -35,7 +35,7 @@ def slug(engine: str) -> str:
 def answer(launch: Launch) -> str:
     """The first sentence of the page."""
     if launch.reason:
-        return f"No command is written. {sentence(launch.reason)}"
+        return f"No command is written: {launch.reason}."
     count = len(launch.commands)
     one = "One command starts" if count == 1 else f"{count} commands, one on each of the {launch.nodes} servers, start"
     if launch.copies > 1:
@@ -69,8 +69,8 @@ def command_line(cluster: Cluster, layout: str, engine: str, max_model_len: int,
 
 
 def sentence(text: str) -> str:
-    """A text as a sentence."""
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
+    """A remark as a sentence."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _item(label: str, body: str, colons: int, selected: bool = False) -> str:
@@ -91,7 +91,7 @@ def _engine(launch: Launch, place: Place) -> str:
     """What the tab of an engine shows: commands by node and the manifests, or why there are none."""
     told = [f"{sentence(row.reason)}" for row in launch.warnings]
     if launch.reason:
-        return sentence(launch.reason)
+        return f"No command: {launch.reason}."
     if launch.plan is None:
         told.insert(0, f"These are the commands of one published set-up ({launch.start.memory}), not of the plan. "
                        "Its memory is not accounted here.")  # fmt: skip
