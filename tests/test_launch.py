@@ -292,6 +292,24 @@ def test_a_manifest_needs_a_command_of_ours() -> None:
         manifests(build(planned("h200x16-tp8pp2")), Place(executor="ray"))
 
 
+def test_the_volume_is_where_the_files_are() -> None:
+    place = Place(model_path="/data/k3/Kimi-K3")
+    group, _ = yaml.safe_load_all(manifests(build(planned("h200x16-tp8pp2"), place), place))
+    leader = group["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]["containers"][0]
+    assert leader["volumeMounts"][0] == {"name": "weights", "mountPath": "/data/k3", "readOnly": True}
+    assert "vllm serve /data/k3/Kimi-K3" in leader["args"][0] and "env" not in leader
+    with pytest.raises(InputError, match="must lie in a folder"):
+        manifests(build(planned("h200x16-tp8pp2"), Place(model_path="/k3")), Place(model_path="/k3"))
+
+
+def test_files_of_another_format_must_be_named() -> None:
+    model, cluster = load_model("kimi-k3", "fp8"), parse_cluster("4x8xh200")
+    unnamed, named = (start_of("vllm", model, cluster, "tp8,pp4", Settings(), Place(path, weights="fp8"))
+                       for path in ("", "/data/k3-fp8"))  # fmt: skip
+    assert "--model-path" in unnamed.reason and not unnamed.commands
+    assert "--moe-backend" not in first_words(named) and any("MXFP4" in row.reason for row in named.warnings)
+
+
 def test_what_the_parser_would_refuse_is_found() -> None:
     command = build(planned("h20x32-tp8pp4-sglang")).commands[0]
 

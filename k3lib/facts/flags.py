@@ -23,7 +23,7 @@ FEATURES: dict[str, tuple[str, ...] | None] = {
     "start": ("one", "native", "groups", "ray"), "interface": ("given", "none"),
     "prefix": ("on", "off"), "graphs": ("on", "off"), "drafts": ("yes", "no"),
     "cache": None, "state": None, "strategy": None, "experts": None,
-    "all_reduce": ("auto", "nccl"),
+    "all_reduce": ("auto", "nccl"), "files": ("released", "own"),
 }  # fmt: skip
 Kind = Literal["flag", "env", "before", "file", "site", "warn", "stop", "pod"]
 Status = Literal["ran", "listed", "parsed", "read", "none"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -46,6 +47,8 @@ def manifests(launch: Launch, place: Place, image: str = "", hardware: Hardware 
         raise InputError(f"--kubernetes: {launch.reason}")
     if place.executor == "ray":
         raise InputError("--kubernetes: nodes find each other natively here. Leave out --executor ray")
+    if place.model_path.startswith("/") and PurePosixPath(place.model_path).parent == PurePosixPath("/"):
+        raise InputError(f"--model-path {place.model_path}: in a pod it must lie in a folder, as /models/Kimi-K3")
     if place.hosts:
         raise InputError("--kubernetes: pods have names of their own. Leave out --hosts")
     features, shape = features_of(plan, place, hardware), shape_of(plan)
@@ -90,14 +93,15 @@ def _head(launch: Launch, image: str) -> list[str]:
 def _pod(launch: Launch, place: Place, text: str, image: str, cards: int, pods: dict[str, str], *,
          leads: bool) -> dict[str, Any]:  # fmt: skip
     start = launch.start
+    folder = str(PurePosixPath(place.model_path).parent) if place.model_path.startswith("/") else ""
     container: dict[str, Any] = {
         "name": start.engine, "image": image or f"registry.example/{start.engine}:{start.version}",
         "command": ["/bin/sh", "-c"], "args": [_Text(text + "\n")],
         "resources": {"limits": {"nvidia.com/gpu": cards}},
-        "volumeMounts": [{"name": "weights", "mountPath": MOUNT, "readOnly": bool(place.model_path)},
+        "volumeMounts": [{"name": "weights", "mountPath": folder or MOUNT, "readOnly": bool(folder)},
                          {"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - the pod's, not ours
     }  # fmt: skip
-    if not place.model_path:
+    if not folder:  # the engine then fetches the files by name into the volume
         container["env"] = [{"name": "HF_HOME", "value": MOUNT}]
     if leads:
         container["ports"] = [{"containerPort": start.port}]

@@ -118,7 +118,7 @@ def features_of(plan: Plan, place: Place, hardware: Hardware | None = None) -> d
         "prefix": "on" if settings.prefix_caching else "off", "graphs": "on" if settings.graphs else "off",
         "drafts": "yes" if settings.draft_tokens else "no", "cache": settings.cache_dtype,
         "state": settings.state_dtype, "strategy": settings.cache_strategy, "experts": place.experts,
-        "all_reduce": place.all_reduce,
+        "all_reduce": place.all_reduce, "files": "own" if place.model_path else "released",
     }  # fmt: skip
 
 
