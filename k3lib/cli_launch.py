@@ -170,6 +170,7 @@ def as_json(launch: Launch, manifest: str = "") -> dict[str, Any]:
 
 def as_lines(launch: Launch) -> list[str]:
     """The commands for people, all else as remarks, so that a part can be pasted as it is."""
+    from k3lib.facts.flags import MEANING
     from k3lib.launch.shell import script
 
     lines = [f"# {launch.name}", *(f"# {line}" for line in _memory_lines(launch))]
@@ -178,7 +179,8 @@ def as_lines(launch: Launch) -> list[str]:
     for command in launch.commands:
         copy = f", copy {command.copy + 1} of {launch.copies}" if launch.copies > 1 else ""
         lines += ["", f"# node {command.node} of {launch.nodes}{copy}: {command.host}", script(command)]
-    lines += ["", "# why (ran: a published run used it; listed: a recipe names it; parsed, read: by the engine's code)"]
+    seen = {option.row.status for option in launch.options}
+    lines += ["", "# why", *(f"#   {status}: {what}" for status, what in MEANING.items() if status in seen)]
     for option in launch.options:
         name = " ".join(x for x in (option.row.name, option.value) if x)
         lines.append(f"#   {name}: {option.row.reason} ({option.row.status}; {option.row.source_id})")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -133,6 +135,12 @@ def changed_data(tmp_path: Path, table: str, old: str, new: str) -> Path:
     assert old in text
     (folder / table).write_text(text.replace(old, new, 1), encoding="utf-8")
     return folder
+
+
+def shown(verb: str, text: str) -> list[list[str]]:
+    """Every command of a verb that a text shows, as its arguments."""
+    lines = re.findall(rf"^\s*(?:\.venv/bin/)?k3 ({verb} .*?)(?:  .*)?$", text, flags=re.MULTILINE)
+    return [shlex.split(line) for line in lines]
 
 
 def pages(out: Path) -> list[Path]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from conftest import k3, k3_here, refused
+from conftest import k3, k3_here, refused, shown
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,16 +23,10 @@ LOAD = ["--isl", "8000", "--osl", "1000", "--concurrency", "16"]
 KEYS = {"layout", "fits", "reason", "output_tps", "tpot_ms", "ttft_ms", "cny_per_mtok_output"}
 
 
-def examples(text: str) -> list[list[str]]:
-    """Every `k3 search` that a text shows, as its arguments."""
-    lines = re.findall(r"^\s*(?:\.venv/bin/)?k3 (search .*?)(?:  .*)?$", text, flags=re.MULTILINE)
-    return [shlex.split(line) for line in lines]
-
-
 SHOWN = {
     " ".join(one): one
     for text in (cli_search.DESCRIPTION, cli.DESCRIPTION, (ROOT / "README.md").read_text(encoding="utf-8"))
-    for one in examples(text)
+    for one in shown("search", text)
 }
 
 
@@ -51,8 +44,8 @@ def test_every_example_runs_as_printed(arguments: list[str], capsys: Capture) ->
 
 def test_examples_are_where_people_look(capsys: Capture) -> None:
     help_text = k3_here(capsys, "search", "--help").stdout
-    assert len(examples(help_text)) == 4 and examples(k3_here(capsys, "--help").stdout)
-    assert len(examples((ROOT / "README.md").read_text(encoding="utf-8"))) >= 2
+    assert len(shown("search", help_text)) == 4 and shown("search", k3_here(capsys, "--help").stdout)
+    assert len(shown("search", (ROOT / "README.md").read_text(encoding="utf-8"))) >= 2
 
 
 def test_the_json_has_what_was_agreed_best_first() -> None:

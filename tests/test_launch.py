@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from conftest import k3_here, refused
+from conftest import changed_data, k3_here, refused, shown
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser
@@ -27,6 +27,7 @@ from k3lib.errors import InputError
 from k3lib.facts import flags
 from k3lib.facts.named import plans
 from k3lib.facts.paths import DATA, ROOT
+from k3lib.launch import commands
 from k3lib.launch.any_engine import start_of
 from k3lib.launch.checks import faults
 from k3lib.launch.commands import build
@@ -382,10 +383,6 @@ def test_snapshots_hold_names_only_and_are_small(name: str) -> None:
 def test_a_bad_row_of_flags_is_named(
     old: str, new: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from conftest import changed_data
-
-    from k3lib.launch import commands
-
     data = changed_data(tmp_path, "engine_flags.csv", old, new)
     with pytest.raises(InputError) as caught:
         rows = flags.engine_flags(data)
@@ -411,15 +408,10 @@ def test_arrows_run_one_way() -> None:
 
 
 # The command as people type it.
-def examples(text: str) -> list[list[str]]:
-    lines = re.findall(r"^\s*(?:\.venv/bin/)?k3 (launch .*?)(?:  .*)?$", text, flags=re.MULTILINE)
-    return [shlex.split(line) for line in lines]
-
-
 SHOWN = {
     " ".join(one): one
     for text in (cli_launch.DESCRIPTION, cli.DESCRIPTION, (ROOT / "README.md").read_text(encoding="utf-8"))
-    for one in examples(text)
+    for one in shown("launch", text)
 }
 
 
@@ -436,9 +428,9 @@ def test_every_example_runs_as_printed(arguments: list[str], capsys: Capture) ->
 
 
 def test_examples_are_where_people_look(capsys: Capture) -> None:
-    assert len(examples(k3_here(capsys, "launch", "--help").stdout)) == 5
-    assert examples(k3_here(capsys, "--help").stdout)
-    assert examples((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(shown("launch", k3_here(capsys, "launch", "--help").stdout)) == 5
+    assert shown("launch", k3_here(capsys, "--help").stdout)
+    assert shown("launch", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def test_what_is_printed_is_a_script(capsys: Capture) -> None:
@@ -495,11 +487,11 @@ def test_bad_input_is_one_line(arguments: list[str], words: list[str], capsys: C
 
 def test_the_page_shows_what_the_command_prints(book: Path, capsys: Capture) -> None:
     soup = BeautifulSoup((book / "html" / "nb" / "launching.html").read_text(encoding="utf-8"), "html.parser")
-    shown = [pre.get_text().strip() for pre in soup.find_all("pre")]
-    table = json.loads(k3_here(capsys, "launch", *shlex.split(next(x for x in shown if x.startswith("k3 launch")))[2:],
+    blocks = [pre.get_text().strip() for pre in soup.find_all("pre")]
+    table = json.loads(k3_here(capsys, "launch", *shlex.split(next(x for x in blocks if x.startswith("k3 launch")))[2:],
                                "--json").stdout)  # fmt: skip
     for command in table["commands"]:
-        assert command["text"] in shown
+        assert command["text"] in blocks
     labels = [label.get_text() for label in soup.select("label.sd-tab-label")]
     assert [x for x in labels if not x.startswith(("Node", "Command", "Kubernetes"))] == [
         "vLLM", "SGLang", "vLLM-Ascend", "TensorRT-LLM", "llama.cpp", "KTransformers"]  # fmt: skip

@@ -30,9 +30,9 @@ Status = Literal["ran", "listed", "parsed", "read", "none"]
 # What the evidence of a flag is worth.
 MEANING: dict[Status, str] = {
     "ran": "a published run used it",
-    "listed": "a published recipe names it, no run of ours or others was found",
-    "parsed": "the engine's own parser takes it",
-    "read": "the engine's code reads it",
+    "listed": "a published recipe names it",
+    "parsed": "the engine's own parser takes it, nothing more is known",
+    "read": "the engine's code reads it, nothing more is known",
     "none": "nothing public was found",
 }
 

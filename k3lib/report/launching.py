@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from IPython.display import Markdown, display
 
 from k3lib.engines.layout import Cluster
-from k3lib.facts.flags import EngineFlag, OldAdvice
+from k3lib.facts.flags import MEANING, EngineFlag, OldAdvice
 from k3lib.launch.kubernetes import manifests
 from k3lib.launch.place import Place
 from k3lib.launch.records import Launch, memory
@@ -60,6 +60,12 @@ def memory_sentence(launch: Launch) -> str:
     left, tokens = stage.left_gib, launch.plan.caches.kv_tokens if launch.plan.caches else 0
     return (f"Weights and working memory take {used} of the tightest card's {card}; {left.value:.1f} GiB "
             f"({left.low:.1f} to {left.high:.1f}) are left for caches of {tokens:,} tokens.")  # fmt: skip
+
+
+def evidence_words(launch: Launch) -> str:
+    """What the marks of evidence in the tables of a start mean."""
+    seen = {row.status for row in (*(o.row for o in launch.options), *launch.site)}
+    return "; ".join(f"{status}, {what}" for status, what in MEANING.items() if status in seen) or "none is shown"
 
 
 def command_line(cluster: Cluster, layout: str, engine: str, max_model_len: int, weights: str) -> str:
