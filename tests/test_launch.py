@@ -492,7 +492,7 @@ def test_the_page_shows_what_the_command_prints(book: Path, capsys: Capture) -> 
                                "--json").stdout)  # fmt: skip
     for command in table["commands"]:
         assert command["text"] in blocks
-    labels = [label.get_text() for label in soup.select("label.sd-tab-label")]
+    labels = [label.get_text().strip() for label in soup.select("label.sd-tab-label")]
     assert [x for x in labels if not x.startswith(("Node", "Command", "Kubernetes"))] == [
         "vLLM", "SGLang", "vLLM-Ascend", "TensorRT-LLM", "llama.cpp", "KTransformers"]  # fmt: skip
     results = json.loads((book / "results.json").read_text(encoding="utf-8"))
