@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from k3lib.calibrate.teach import Taught
     from k3lib.deploy import constants as co
     from k3lib.facts.benchmarks import Run
+    from k3lib.operate.acceptance import Judgement
+    from k3lib.operate.network import Verdict
 
 DESCRIPTION = """\
 Load benchmark results, engine logs and network tests; say what they hold, what is predicted for the same settings, and
-the difference. Files are recognised by what they hold: vLLM and SGLang benchmarks, AIPerf, GenAI-Perf, GuideLLM,
+the difference; a verdict says whether that is good enough to go on. Files are recognised by what they hold: vLLM and SGLang benchmarks, AIPerf, GenAI-Perf, GuideLLM,
 InferenceX, nccl-tests, DeepEP, start-up logs of vLLM and SGLang, and rows as in data/benchmarks.csv.
 
   k3 read data/benchmarks.csv --json
   k3 read result.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm
   k3 read c1.json c8.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm --add --calibrate
+  k3 read all_reduce_perf.txt --cluster 4x8xh20-96 --settings nics=4
 """
 
 
@@ -55,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from k3lib import reading
     from k3lib.calibrate import against, own
     from k3lib.calibrate.predict import numbers
+    from k3lib.operate.acceptance import judged
 
     readings = reading.read_files(args.files)
     given = against.with_log(_given(args), [r for r in readings if isinstance(r, reading.LogReading)])
@@ -63,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     for one in readings:
         compared: list[Compared] = []
         why = ""
+        verdict: Judgement | Verdict | None = None
         if isinstance(one, reading.RunReading):
             found, compared, why = _run(one, given, table)
             runs += [found] if found else []
@@ -71,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
         elif isinstance(one, reading.ExchangeReading):
             compared = against.exchanges_of(one, table)
             networks += [one]
-        entries.append((one, compared, why))
+            verdict = _network(one, given)
+        entries.append((one, compared, why, verdict or judged(compared)))
     if args.add and not runs:
         raise InputError("--add: no run to keep in these files; name --model, --cluster, --layout and --engine")
     taught = None
@@ -86,14 +92,17 @@ def run(args: argparse.Namespace) -> int:
         texts = reading.as_json(readings)
         print(json.dumps({
             "readings": [{**text, "compared": [{**asdict(c), "difference": _finite(c.difference)} for c in compared],
-                          "not_compared": why}
-                         for text, (_, compared, why) in zip(texts, entries, strict=True)],
+                          "not_compared": why, "verdict": verdict.word if verdict else None,
+                          "verdict_details": asdict(verdict) if verdict else None}
+                         for text, (_, compared, why, verdict) in zip(texts, entries, strict=True)],
             "added": kept, "calibrated": _taught_json(taught),
         }, indent=1, allow_nan=False))  # fmt: skip
         return EXIT_DONE
-    for one, compared, why in entries:
+    for one, compared, why, verdict in entries:
         print(reading.describe([one]))
         print("\n".join(_lines(compared)) if compared else f"  {why}" if why else "")
+        if verdict:
+            print("\n".join([f"  verdict: {verdict.word}. {verdict.why}", *(f"  check: {x}" for x in verdict.checks)]))
     if args.add:
         print(f"{len(runs)} runs kept in own/benchmarks.csv, {kept} of them new")
     if taught is not None:
@@ -161,6 +170,14 @@ def _log(one: Any, given: Given) -> tuple[list[Compared], str]:
         return against.memory_of(one, given), ""
     except InputError as error:
         return [], str(error)
+
+
+def _network(one: Any, given: Given) -> Verdict | None:
+    from k3lib.engines.layout import parse_cluster
+    from k3lib.operate.network import verdict
+
+    nics = int(given.settings["nics"]) if "nics" in given.settings else None
+    return verdict(one, parse_cluster(given.cluster) if given.cluster else None, nics)
 
 
 def _lines(compared: list[Compared]) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 import sympy as sp
 
 from k3lib.account import money_symbols as _money  # noqa: F401 - declares its part of the vocabulary
+from k3lib.account import operate_symbols as _operate  # noqa: F401 - declares its part of the vocabulary
 from k3lib.account.symbols import REGISTRY, latex
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import sources as known_sources

@@ -75,7 +75,7 @@ def _money(currency: str) -> dict[str, Unit]:
 
 MONEY = {currency: _money(currency) for currency in CURRENCIES}
 UNITS: dict[str, Unit] = {
-    **_scale("bytes", {"B": 1, "kB": KILO, "MB": MEGA, "GB": GIGA, "TB": TERA}),
+    **_scale("bytes", {"B": 1, "kB": KILO, "MB": MEGA, "GB": GIGA, "TB": TERA, "PB": KILO * TERA}),
     **_scale("bytes", {"KiB": KIBI, "MiB": MEBI, "GiB": GIBI, "TiB": TEBI}),
     **_scale("bytes per token", {"B/token": 1, "kB/token": KILO, "KiB/token": KIBI}),
     **_scale("requests", {"requests": 1}),

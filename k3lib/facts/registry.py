@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from k3lib.facts import (
+    acceptance,
     benchmarks,
     catalog,
     cluster_prices,
@@ -66,6 +67,8 @@ TABLES: dict[str, tuple[str, Callable[[], Collection[object]]]] = {
     "engine_starts.csv": ("how an engine is started at all", lambda: flags.engine_starts().values()),
     "engine_flags.csv": ("a flag, a variable or a remark, and when it holds", flags.engine_flags),
     "old_advice.csv": ("a flag that older texts give, and what holds now", flags.old_advice),
+    "storage_load.csv": ("a measured load of a model's files onto cards", acceptance.storage_loads),
+    "acceptance.csv": ("a number that an acceptance rests on", lambda: acceptance.parameters().values()),
     "claims.csv": ("a figure that an article states, to be checked", lambda: catalog.article_figures().values()),
     "models/checkpoints.csv": ("a model with public weights and its published size", catalog.checkpoints),
     "models/storage.csv": ("how weights are stored where the configuration does not tell", catalog.storage_facts),

@@ -67,7 +67,7 @@ class ExchangeTime(Sourced):
 
     collective: all_reduce, all_gather, ... implementation: nccl, custom, deepep_low_latency, ... message_bytes: of one
     card; tokens_per_card, hidden, topk: for an all-to-all of tokens. algbw_gbs: bytes over time, busbw_gbs: the same in
-    terms of the link, in 1e9 B/s.
+    terms of the link, in 1e9 B/s. line_gbs: what all network cards of a node carry one way, where it is known.
     """
 
     exchange_id: Identifier
@@ -84,6 +84,7 @@ class ExchangeTime(Sourced):
     time_us: OptionalNumber = None
     algbw_gbs: OptionalNumber = None
     busbw_gbs: OptionalNumber = None
+    line_gbs: OptionalNumber = None
     grade: Grade
     use: Literal["yes", "no"] = "yes"
     as_of: AsOf

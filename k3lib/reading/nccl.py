@@ -24,6 +24,7 @@ LARGE = 0.1  # share of the largest size from which the peak is taken
 FAR_BELOW = 0.7
 AGREES = 0.1
 MOST_ROWS = 10_000
+WRONG = "values came out wrong: the figures cannot be trusted"
 
 
 @dataclass
@@ -142,7 +143,7 @@ class NcclTests:
         elif test.average < FAR_BELOW * peak:
             remarks.append(f"the printed average of {test.average:g} GB/s mixes tiny and huge messages: use the rows")
         if test.wrong or any(row.wrong for row in test.rows):
-            warnings.append("values came out wrong: the figures cannot be trusted")
+            warnings.append(WRONG)
         if test.odd:
             remarks.append(f"{test.odd:,} rows passed over: their rate is not their size over their time")
         kept(
