@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from k3lib import cli_compare, cli_launch, cli_plan, cli_read, cli_search
+from k3lib import cli_compare, cli_plan, cli_read, cli_reduce, cli_search
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\
@@ -28,6 +29,8 @@ How should an organisation serve Kimi K3 itself? The account, the evidence and t
   k3 launch --plan h20x32-tp8pp4        the commands that start a plan, node by node
   k3 read data/benchmarks.csv --json
                                         your own results and logs beside the prediction
+  k3 reduce /models/Kimi-K3 /models/Kimi-K3-39 --layers 39
+                                        a part of a checkpoint, to rehearse with on one server
 """
 
 
@@ -151,6 +154,11 @@ def _parser() -> argparse.ArgumentParser:
                             description=cli_read.DESCRIPTION)  # fmt: skip
     cli_read.add_arguments(read)
     read.set_defaults(run=cli_read.run)
+
+    part = verbs.add_parser("reduce", help="a checkpoint with fewer layers, for a rehearsal", formatter_class=plain,
+                            description=cli_reduce.DESCRIPTION)  # fmt: skip
+    cli_reduce.add_arguments(part)
+    part.set_defaults(run=cli_reduce.run)
     return parser
 
 

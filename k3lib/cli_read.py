@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Load benchmark results, engine logs and network tests; say what they hold, what is predicted for the same settings, and
-the difference; a verdict says whether that is good enough to go on. Files are recognised by what they hold: vLLM and SGLang benchmarks, AIPerf, GenAI-Perf, GuideLLM,
-InferenceX, nccl-tests, DeepEP, start-up logs of vLLM and SGLang, and rows as in data/benchmarks.csv.
+the difference; a verdict says whether that is good enough to go on. Files are recognised by what they hold: vLLM and
+SGLang benchmarks, AIPerf, GenAI-Perf, GuideLLM, InferenceX, nccl-tests, DeepEP, start-up logs of vLLM and SGLang, and
+rows as in data/benchmarks.csv.
 
   k3 read data/benchmarks.csv --json
   k3 read result.json --cluster 4x8xh20-96 --layout tp8,pp4 --engine vllm

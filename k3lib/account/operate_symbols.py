@@ -13,9 +13,7 @@ drive_rate = measure("drive_rate", r"\beta_{drive}", "MB/s", "rate at which one 
 reader_rate = measure(
     "reader_rate", r"\beta_{load}", "MB/s", "rate at which a node's loader takes files from where they lie", _LOADING
 )
-shared_rate = measure(
-    "shared_rate", r"\beta_{files}", "MB/s", "rate of a file system to all nodes together", _LOADING
-)
+shared_rate = measure("shared_rate", r"\beta_{files}", "MB/s", "rate of a file system to all nodes together", _LOADING)
 versions = quantity("versions", "n_{rel}", "1", "releases that are kept", _LOADING)
 fill_share = measure("fill_share", r"\phi_{fill}", "1", "share of a drive that files may take", _LOADING)
 

@@ -56,9 +56,9 @@ def _worse(c: Compared) -> str:
     """How a value lies on the worse side of its range, empty where it does not."""
     unit = "" if c.unit == "1" else f" {c.unit}"
     if c.what.startswith(MORE) and c.low is not None and c.measured < c.low:
-        return f"{c.what} of {c.measured:,.4g}{unit} is below {c.low:,.4g}"
+        return f"{c.what} of {c.measured:,.4g}{unit} is below {c.low:,.4g}{unit}"
     if c.what.startswith(LESS) and c.high is not None and c.measured > c.high:
-        return f"{c.what} of {c.measured:,.4g}{unit} is above {c.high:,.4g}"
+        return f"{c.what} of {c.measured:,.4g}{unit} is above {c.high:,.4g}{unit}"
     return ""
 
 

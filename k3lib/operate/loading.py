@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
 import sympy as sp
 
 from k3lib.account import loading as eq
@@ -21,14 +20,14 @@ from k3lib.facts import acceptance as facts
 from k3lib.facts import variants
 from k3lib.facts.acceptance import StorageKind, StorageLoad
 from k3lib.ranges import Range, of_corners, point
-from k3lib.units import GIGA, MEGA
+from k3lib.units import MEGA
 
 # Loaders that read a file as its pages are asked for, and those that read ahead.
 USUAL = ("vllm", "safetensors")
 AHEAD = ("fastsafetensors", "runai streamer", "runai streamer, distributed", "instanttensor")
 COLD: tuple[StorageKind, ...] = ("nvme", "parallel", "unstated")
 DRIVES = (1, 2, 4, 8)
-NODE_CARDS = 8
+LEAST_CARDS = 4  # of a node whose load is like that of a server with all its cards
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def per_node(row: StorageLoad, share: float = 1.0) -> float:
 
 def _rows(kinds: Sequence[StorageKind], loaders: Sequence[str], without: str) -> list[StorageLoad]:
     return [r for r in facts.storage_loads() if r.use == "yes" and r.kind in kinds and r.loader in loaders and r.nodes
-            and r.load_id != without and r.cards >= NODE_CARDS * r.nodes // 2]  # fmt: skip
+            and r.load_id != without and r.cards >= LEAST_CARDS * r.nodes]  # fmt: skip
 
 
 def _range(rates: Iterable[float]) -> Range:
@@ -78,22 +77,19 @@ def server_rate(without: str = "") -> tuple[Range, list[str]]:
     return _range(per_node(r) * (r.nodes or 1) for r in rows), sorted({x for r in rows for x in r.source_ids})
 
 
-def _time(expression: sp.Expr, files: Files, rates: dict[sp.Symbol, Range], names: dict[sp.Symbol, str]) -> tuple[
-    Range, str
-]:  # fmt: skip
+NAMES = {o.drive_rate: "drives", o.shared_rate: "file system", o.reader_rate: "loader", s.link_rate: "links"}
+
+
+def _time(expression: sp.Expr, files: Files, rates: dict[sp.Symbol, Range]) -> tuple[Range, str]:
     """Seconds with their range, and which of the rates decides."""
-    link = variants.parameter("link_rate").range_in("GB/s")
-    known = {**rates, s.link_rate: Range(*(x * GIGA / MEGA for x in (link.value, link.low, link.high)))}
+    known = {**rates, s.link_rate: variants.parameter("link_rate").range_in("MB/s")}
     sizes = {o.checkpoint_bytes: files.checkpoint_bytes, o.card_bytes: files.card_bytes, o.nodes: files.nodes}
     values = {**sizes, **{symbol: rate.corners(falling=True) for symbol, rate in known.items()}}
     used = {symbol: value for symbol, value in values.items() if symbol in expression.free_symbols}
     seconds = of_corners(arrays({"us": expression}, used)["us"] / MEGA)
-    middle = {symbol: np.atleast_1d(value)[-1 if np.size(value) == 1 else 1] for symbol, value in used.items()}
+    middle = {**sizes, **{symbol: rate.value for symbol, rate in known.items()}}
     limit = max(expression.args, key=lambda path: float(path.subs(middle)))
-    return seconds, next(word for symbol, word in names.items() if symbol in limit.free_symbols)
-
-
-NAMES = {o.drive_rate: "drives", o.shared_rate: "file system", o.reader_rate: "loader", s.link_rate: "links"}
+    return seconds, next(word for symbol, word in NAMES.items() if symbol in limit.free_symbols)
 
 
 def from_drives(files: Files, drives: int, loaders: Sequence[str] = USUAL, without: str = "") -> LoadTime:
@@ -102,7 +98,7 @@ def from_drives(files: Files, drives: int, loaders: Sequence[str] = USUAL, witho
     rate, behind = reader_rate(loaders, COLD, without)
     one = drive.range_in("MB/s")
     rates = {o.drive_rate: one, o.drives: point(drives), o.reader_rate: rate}
-    seconds, limit = _time(eq.from_drives_us(), files, rates, NAMES)
+    seconds, limit = _time(eq.from_drives_us(), files, rates)
     ahead = "" if loaders == USUAL else "-ahead"
     label = f"{drives} NVMe drive{'s' if drives > 1 else ''} of the node"
     return LoadTime(f"nvme-{drives}{ahead}", label, seconds, limit, (*drive.source_ids, *behind))
@@ -112,7 +108,7 @@ def from_server(files: Files, without: str = "") -> LoadTime:
     """Files on one file server that all nodes read at once."""
     shared, behind = server_rate(without)
     reader, more = reader_rate(USUAL, COLD)
-    seconds, limit = _time(eq.from_file_system_us(), files, {o.shared_rate: shared, o.reader_rate: reader}, NAMES)
+    seconds, limit = _time(eq.from_file_system_us(), files, {o.shared_rate: shared, o.reader_rate: reader})
     return LoadTime("nfs", "one file server for all nodes", seconds, limit, (*behind, *more))
 
 
@@ -121,7 +117,7 @@ def from_parallel(files: Files, loaders: Sequence[str] = USUAL, without: str = "
     line = facts.parameter("file_system_line")
     reader, behind = reader_rate(loaders, COLD, without)
     rates = {o.shared_rate: line.range_in("MB/s"), o.reader_rate: reader}
-    seconds, limit = _time(eq.from_file_system_us(), files, rates, NAMES)
+    seconds, limit = _time(eq.from_file_system_us(), files, rates)
     ahead = "" if loaders == USUAL else "-ahead"
     label = f"a parallel file system of {line.value:g} {line.unit}"
     return LoadTime(f"parallel{ahead}", label, seconds, limit, (*line.source_ids, *behind))
@@ -130,7 +126,7 @@ def from_parallel(files: Files, loaders: Sequence[str] = USUAL, without: str = "
 def from_memory(files: Files, without: str = "") -> LoadTime:
     """Files in the page cache of the node, read a second time."""
     reader, behind = reader_rate(USUAL, ("memory",), without)
-    seconds, limit = _time(eq.from_memory_us(), files, {o.reader_rate: reader}, NAMES)
+    seconds, limit = _time(eq.from_memory_us(), files, {o.reader_rate: reader})
     return LoadTime("memory", "page cache, warm", seconds, limit, tuple(behind))
 
 

@@ -121,7 +121,9 @@ def line_share(collective: str) -> tuple[Range, tuple[str, ...]]:
             found.append((row.algbw_gbs / (row.line_gbs * (row.nodes or 1) / row.cards), row))
     inside_line = [(share, row) for share, row in found if share <= 1]
     shares = [share for share, _ in inside_line]
-    return Range(median(shares), min(shares), max(shares)), tuple(sorted({x for _, r in inside_line for x in r.source_ids}))
+    return Range(median(shares), min(shares), max(shares)), tuple(
+        sorted({x for _, r in inside_line for x in r.source_ids})
+    )
 
 
 def _over(ranks: int, nodes: int) -> float:
@@ -269,5 +271,3 @@ def commands(cluster: Cluster) -> dict[str, str]:
         found["between"] = f"{start} ./build/all_reduce_perf {size} > between.txt"
         found["between-all-to-all"] = f"{start} ./build/alltoall_perf {size} > between-all-to-all.txt"
     return found
-
-
