@@ -271,3 +271,17 @@ def commands(cluster: Cluster) -> dict[str, str]:
         found["between"] = f"{start} ./build/all_reduce_perf {size} > between.txt"
         found["between-all-to-all"] = f"{start} ./build/alltoall_perf {size} > between-all-to-all.txt"
     return found
+
+
+def published() -> list[tuple[ExchangeTime, Verdict]]:
+    """Tests between nodes whose network cards are known, each with our verdict; use "no": its reporter complained."""
+    found = []
+    for row in exchange_times():
+        if row.implementation != "nccl" or not row.line_gbs or not row.busbw_gbs or row.collective == "send_receive":
+            continue
+        cards, nodes = row.cards or 0, row.nodes or 1
+        nics = round(row.line_gbs / line_gbs(1))
+        wanted = expected(row.collective, Cluster(nodes, cards // nodes, row.device), cards, nodes, nics)
+        if wanted:
+            found.append((row, _judged(wanted, row.busbw_gbs, nics)))
+    return found

@@ -142,3 +142,8 @@ def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "
         scope = ' scope="row"' if first else ' scope="col"' if tag == "th" else ""
         shown.append(f"<{name}{kind}{scope}>{text}</{name}>")
     return f"<tr{attributes}>{''.join(shown)}</tr>"
+
+
+def commands(lines: str) -> None:
+    """Show lines to be typed as they are."""
+    display({"text/markdown": f"```text\n{lines.rstrip()}\n```", "text/plain": lines}, raw=True)
