@@ -24,6 +24,8 @@ PAGES = [
     "nb/side-by-side", "nb/the-alternatives", "nb/what-we-recommend", "nb/what-it-costs-to-own", "nb/own-rent-or-api",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/launching",
     "what-changed", "notation", "sources", "numbers", "bibliography",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation", "sources", "numbers",
+    "bibliography",
 ]  # fmt: skip
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),

@@ -17,6 +17,7 @@ from k3lib.deploy.caches import Settings
 from k3lib.deploy.load import Load
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.speed import Options, answer
+from k3lib.deploy.variants import with_layers
 from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.errors import InputError
 from k3lib.facts import acceptance as facts
@@ -140,7 +141,7 @@ def test_an_all_to_all_gives_a_card_its_network_card() -> None:
 
 def test_nvlink_of_hopper_prints_less_than_its_900() -> None:
     found = nw.expected("all_reduce", parse_cluster("1x8xh20-96"), 8, 1, 8)
-    assert found and found.kin and 360 < found.busbw_gbs.low < found.busbw_gbs.high < 500
+    assert found and found.kin and 340 < found.busbw_gbs.low < found.busbw_gbs.high < 500
     assert nw.expected("all_reduce", parse_cluster("1x8xb300"), 8, 1, 8) is None  # its NVLink is not in the data
 
 
@@ -237,13 +238,18 @@ def test_memory_limits_are_those_of_the_ledger(plan: Plan) -> None:
 def test_the_step_of_a_part_tells_that_of_the_whole(k3: Model, plan: Plan) -> None:
     """The model of speed is no straight line: several stages hand over, and the last layers differ. Ends must meet."""
     found = rh.rehearsal(k3, plan.cluster, "vllm", Settings(max_model_len=32_768, max_num_seqs=512))
-    assert found.held.layers == 39 and not found.whole and found.cluster.nodes == 1
+    assert (found.held.layers, found.layers) == (39, 38) and not found.whole and found.cluster.nodes == 1
+    assert (
+        found.plan.stages[0].free[1]
+        > 0
+        > make_plan(with_layers(k3, 39), found.cluster, found.layout, "vllm", found.plan.settings).stages[0].free[1]
+    )  # one layer more fits by the value of the ledger, not by the end of its range
     for clients in (1, 8):
         many = clients * (rh.passes_at_work(plan) if clients > 1 else 1)
         whole = ac.step(plan, Options(), Load(1000, 1000, many), 0.05).asked
         one = rh.scaled(found, whole, clients, 1000, 1000)
         assert one.whole_ms and one.difference is not None and abs(one.difference) < 0.15
-        assert one.part.tpot_ms.value == pytest.approx((39 * one.layer_us + one.rest_us) / 1000)
+        assert one.part.tpot_ms.value == pytest.approx((38 * one.layer_us + one.rest_us) / 1000)
 
 
 def test_a_server_that_holds_all_rehearses_all_and_its_price_scales_with_hours(k3: Model) -> None:

@@ -92,9 +92,12 @@ def rounds_needed(asked: Question, share: float, table: co.Table) -> int:
     return next((n for n in range(1, MANY_ROUNDS) if abs(output(n) / long - 1) <= share), MANY_ROUNDS)
 
 
-def step(plan: Plan, how: Options, load: Load, share: float, table: co.Table | None = None) -> Step:
-    """A step of the ramp on a plan: at least the requests that measured runs had, and as many as the share takes."""
-    table = table or numbers()
+def step(plan: Plan, how: Options, load: Load, share: float | None = None, table: co.Table | None = None) -> Step:
+    """A step of the ramp on a plan: at least the requests that measured runs had, and as many as the share takes.
+
+    share: how near the mean must be to that of a long run; that of data/acceptance.csv if None.
+    """
+    share, table = facts.parameter("mean_share").value if share is None else share, table or numbers()
     try:
         asked = question(sized(plan, load), load, how)
         rounds = max(rounds_needed(asked, share, table), math.ceil(load.total / load.concurrency))
@@ -113,8 +116,8 @@ SECONDS_PER_MINUTE = 60
 
 def ramp(plan: Plan, how: Options, loads: Iterable[Load]) -> list[Step]:
     """Steps of the ramp, each measured to the share that data/acceptance.csv asks for."""
-    share, table = facts.parameter("mean_share").value, numbers()
-    return [step(plan, how, load, share, table) for load in loads]
+    table = numbers()
+    return [step(plan, how, load, table=table) for load in loads]
 
 
 def requests_for_mean() -> Range:

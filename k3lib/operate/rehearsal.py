@@ -15,53 +15,78 @@ from k3lib.cost.bill import RENT
 from k3lib.cost.own import own
 from k3lib.cost.rent import CLASSES, rentals
 from k3lib.deploy.caches import Settings
+from k3lib.deploy.inverse import largest
 from k3lib.deploy.load import Load
 from k3lib.deploy.pilot import Pilot, pilot
 from k3lib.deploy.plan import Plan, make_plan
 from k3lib.deploy.search import sized
 from k3lib.deploy.speed import Options, Question, answer, question
 from k3lib.deploy.variants import with_layers
-from k3lib.engines.layout import Cluster, Layout, parse_layout
+from k3lib.engines.layout import Cluster, Layout
 from k3lib.errors import InputError, NoPriceError
 from k3lib.evaluate import arrays
 from k3lib.facts import acceptance as facts
 from k3lib.facts.planned import planned
 from k3lib.models.model import Model
+from k3lib.models.weights import weight_account
 from k3lib.ranges import Range, times
 from k3lib.units import HOURS_PER_MONTH, KILO
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A part of a model on one server. layers: that are loaded; plan: of them; half: of half as many."""
+    """A part of a model on one server. held: what fits at the values of the ledger.
+
+    plan: of the layers that are loaded, which fit at the far end of the ledger's range as well; half: of half as many.
+    """
 
     held: Pilot
     cluster: Cluster
     layout: Layout
     plan: Plan
     half: Plan
+    of_bytes: int
+
+    @property
+    def layers(self) -> int:
+        """Layers that are loaded."""
+        return len(self.plan.model.mixers)
 
     @property
     def whole(self) -> bool:
-        """Whether the server holds the whole model, so that nothing is left out."""
-        return self.held.layers == self.held.of_layers
+        """Whether the whole model is loaded, so that nothing is left out."""
+        return self.layers == self.held.of_layers
+
+    @property
+    def share(self) -> float:
+        """Bytes that are loaded, of those of the model."""
+        return weight_account(self.plan.model).bytes / self.of_bytes
 
 
 def rehearsal(model: Model, cluster: Cluster, engine: str, settings: Settings) -> Rehearsal:
-    """The most layers that one server of a cluster holds, and half of them to tell a layer's time from the rest.
+    """The most layers that one server of a cluster surely holds, and half of them to tell a layer from the rest.
 
     Raises InputError where not even a part fits that keeps tokens.
     """
     one = replace(cluster, nodes=1)
     layout = ch.layout_on(model, one, engine)
     held = pilot(model, one, layout, engine, settings)
-    if not held.layers:
+
+    def part(layers: int) -> Plan:
+        return make_plan(with_layers(model, layers), one, layout, engine, settings)
+
+    def surely(layers: int) -> bool:
+        made = part(layers)
+        return made.fits and made.caches_low is not None and made.caches_low.max_concurrency >= 1
+
+    least = max(held.layers // 2, layout.pp, 1)
+    layers = largest(surely, least, held.layers) if held.layers else 0
+    if not layers:
         raise InputError(f"no part of {model.name} fits one server of {one.cards} {one.device} as {layout}")
-    few = max(held.layers // 2, layout.pp, 1)
-    plans = [make_plan(with_layers(model, n), one, layout, engine, settings) for n in (held.layers, few)]
-    if not plans[1].fits:  # half may lack a layer that keeps tokens, or split badly
-        plans[1] = plans[0]
-    return Rehearsal(held, one, parse_layout(str(layout)), plans[0], plans[1])
+    few = max(layers // 2, layout.pp, 1)
+    half = part(few)
+    return Rehearsal(held, one, layout, part(layers), half if half.fits else part(layers),
+                     weight_account(model).bytes)  # fmt: skip
 
 
 def asked(plan: Plan, clients: int, isl: int, osl: int) -> Question:
@@ -79,6 +104,7 @@ class Scaled:
     """
 
     clients: int
+    asked: Question
     part: Speed
     half_ms: float
     layer_us: float
@@ -116,7 +142,7 @@ def scaled(found: Rehearsal, whole: Question | None, clients: int, isl: int, osl
     value = float(arrays({"us": eq.scaled_us()}, {k: np.array([float(v)]) for k, v in values.items()})["us"][0]) / KILO
     factor = seen.tpot_ms
     wide = Range(value, value * factor.low / factor.value, value * factor.high / factor.value)
-    return Scaled(clients, seen, at_half, layer_us, rest_us, wide, speed(whole, table).tpot_ms if whole else None)
+    return Scaled(clients, part, seen, at_half, layer_us, rest_us, wide, speed(whole, table).tpot_ms if whole else None)
 
 
 @dataclass(frozen=True)
