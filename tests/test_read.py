@@ -64,6 +64,17 @@ def test_a_run_is_set_beside_its_prediction(tmp_path: Path, mine: dict[str, str]
     assert "difference" in k3("read", str(path), *SET_UP, env=mine).stdout
 
 
+def test_a_verdict_says_whether_a_run_keeps_its_limits(tmp_path: Path, mine: dict[str, str]) -> None:
+    for tps, tpot, ttft, expected in ((339.0, 22.7, 890.0, "pass"), (700.0, 11.0, 400.0, "pass"),
+                                      (339.0, 22.7, 90_000.0, "fail")):  # fmt: skip
+        path = bench(tmp_path, 8, tps, tpot, ttft)
+        (one,) = json.loads(k3("read", str(path), *SET_UP, "--json", env=mine).stdout)["readings"]
+        assert one["verdict"] == expected
+        assert ("time to first token" in one["verdict_details"]["why"]) == (expected == "fail")
+    (bare,) = json.loads(k3("read", str(path), "--json", env=mine).stdout)["readings"]
+    assert bare["verdict"] is None and bare["verdict_details"] is None
+
+
 def test_without_a_set_up_the_reader_is_told_what_to_name(tmp_path: Path, mine: dict[str, str]) -> None:
     path = bench(tmp_path, 8, 339.0, 22.7, 890.0)
     text = k3("read", str(path), env=mine)
