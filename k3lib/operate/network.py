@@ -272,9 +272,9 @@ def commands(cluster: Cluster) -> dict[str, str]:
     found = {"inside": f"mpirun -np {per} ./build/all_reduce_perf {size} > inside.txt",
              "inside-all-to-all": f"mpirun -np {per} ./build/alltoall_perf {size} > inside-all-to-all.txt"}  # fmt: skip
     if cluster.nodes > 1:
-        start = f"mpirun -np {cluster.cards} -H {hosts} -x NCCL_DEBUG=INFO -x NCCL_IB_HCA"
-        found["between"] = f"{start} ./build/all_reduce_perf {size} > between.txt"
-        found["between-all-to-all"] = f"{start} ./build/alltoall_perf {size} > between-all-to-all.txt"
+        start = f"mpirun -np {cluster.cards} -H {hosts} \\\n  -x NCCL_DEBUG=INFO -x NCCL_IB_HCA"
+        found["between"] = f"{start} ./build/all_reduce_perf {size} \\\n  > between.txt"
+        found["between-all-to-all"] = f"{start} ./build/alltoall_perf {size} \\\n  > between-all-to-all.txt"
     return found
 
 
