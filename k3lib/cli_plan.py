@@ -212,9 +212,9 @@ def as_text(plan: Plan, concurrency: int | None) -> str:
             lines.append(f"{concurrency:,} requests of {plan.settings.max_model_len:,} tokens at once: "
                          f"{'yes' if enough else 'no, the rest would wait'}")  # fmt: skip
     if not plan.fits:
-        from k3lib.deploy.inverse import cuts
+        from k3lib.deploy.cuts import cuts, runs_here
 
-        helpful = [cut for cut in cuts(plan) if cut.fits][:3]
+        helpful = [cut for cut in cuts(plan) if cut.fits and runs_here(plan, cut.key)][:3]
         lines += ["", "what would make it fit: " + ("; ".join(cut.what for cut in helpful) or "no single setting")]
     lines += ["", ("fits: " if plan.fits else "") + plan.reason]
     return "\n".join(lines)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3lib.deploy.caches import Settings
+from k3lib.deploy.cuts import cuts
 from k3lib.deploy.inverse import (
     best_state_ratio,
-    cuts,
     fewest_cards,
     illegal_reason,
     largest_concurrency,

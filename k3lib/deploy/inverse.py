@@ -1,4 +1,4 @@
-"""Questions asked backwards: how long, how many, how few cards, and what to cut first when it does not fit."""
+"""Questions asked backwards: how long, how many, and how few cards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from k3lib.engines.layout import Cluster, Hardware, Layout
 from k3lib.errors import InputError
 from k3lib.models.model import Model
 from k3lib.models.weights import weight_account
-from k3lib.units import GIBI
 
 SIZES = tuple(2**i for i in range(9))
 
@@ -69,7 +68,7 @@ def largest_context(plan: Plan, concurrency: int) -> int:
         return int(min(tokens, longest))
     block = caches.block_tokens * plan.layout.dcp
     blocks = caches.kv_tokens_physical // block
-    states = _state_blocks(plan)
+    states = state_blocks(plan)
     return int(min(max(0, blocks // concurrency - states) * block, longest))
 
 
@@ -81,10 +80,10 @@ def largest_concurrency(plan: Plan, context: int) -> int:
     if not plan.engine.paged:
         return min(caches.max_running_requests, caches.kv_tokens // context)
     block = caches.block_tokens * plan.layout.dcp
-    return (caches.kv_tokens_physical // block) // (math.ceil(context / block) + _state_blocks(plan))
+    return (caches.kv_tokens_physical // block) // (math.ceil(context / block) + state_blocks(plan))
 
 
-def _state_blocks(plan: Plan) -> int:
+def state_blocks(plan: Plan) -> int:
     """Blocks of a request that hold its states."""
     groups, _ = vllm.layer_groups(
         plan.model.mixers, [stage.layers for stage in plan.stages], plan.engine.rule("group_slack").value
@@ -193,40 +192,4 @@ def held_by_length(plan: Plan, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np
     if not plan.engine.paged:
         return np.minimum(plan.caches.kv_tokens // lengths, plan.caches.max_running_requests)
     block = plan.caches.block_tokens * plan.layout.dcp
-    return plan.caches.kv_tokens_physical // block // (-(-lengths // block) + _state_blocks(plan))
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One thing to give up, and what it gives back: memory for caches on a card of the tightest stage in GiB, and the
-    number of requests of the longest length that fit after it.
-    """
-
-    what: str
-    settings: Settings
-    gives_gib: float
-    concurrency: float
-    fits: bool
-
-
-def cuts(plan: Plan) -> list[Cut]:
-    """What an operator can cut, in the order of what it gives back."""
-    s = plan.settings
-    chunk = s.chunk_tokens or plan.engine.whole("chunk_tokens")
-    tries = {
-        "longest request 32768 to 8192 tokens": replace(s, max_model_len=min(s.max_model_len, 8192)),
-        "share of the card to 0.95": replace(s, utilisation=max(plan.utilisation, 0.95)),
-        "prefill pass to 2048 tokens": replace(s, chunk_tokens=min(chunk, 2048)),
-        "cache in FP8": replace(s, cache_dtype="fp8"),
-        "state in BF16": replace(s, state_dtype="bfloat16"),
-        "prefix cache off": replace(s, prefix_caching=False),
-    }
-    found = []
-    for what, settings in tries.items():
-        if settings == s:
-            continue
-        after = make_plan(plan.model, plan.cluster, plan.layout, plan.engine.name, settings)
-        freed = after.stages[after.tightest].free[0] - plan.stages[plan.tightest].free[0]
-        held = after.caches.max_concurrency if after.caches else 0.0
-        found.append(Cut(what, settings, freed / GIBI, held, after.fits))
-    return sorted(found, key=lambda cut: (cut.fits, cut.concurrency), reverse=True)
+    return plan.caches.kv_tokens_physical // block // (-(-lengths // block) + state_blocks(plan))

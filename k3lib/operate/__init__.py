@@ -1,1 +1,1 @@
-"""Running a deployment: from the empty disk to the service, and what to do when it does not behave."""
+"""Running a deployment: what to accept before the first request, what to do when it fails, what to watch."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,16 +11,18 @@ from IPython.display import display
 
 from k3lib.account import passes as eq
 from k3lib.account import symbols as s
-from k3lib.calibrate.predict import Range, numbers
+from k3lib.calibrate import parts
+from k3lib.calibrate.parts import NINE_IN_TEN as NINE_IN_TEN  # its readers find it here too
+from k3lib.calibrate.parts import Part, ranged
+from k3lib.calibrate.predict import numbers
 from k3lib.calibrate.spread import override
 from k3lib.deploy import constants as co
 from k3lib.deploy import passes as ps
 from k3lib.deploy.setup import constants
-from k3lib.deploy.speed import Question, expert_bytes, step_terms
+from k3lib.deploy.speed import Question, expert_bytes
+from k3lib.ranges import Range
 from k3lib.report.show import COLOURS
 
-# From a spread to the half of a range that holds nine in ten of a normal distribution.
-NINE_IN_TEN = 1.645
 US_PER_MS = 1e3
 # The same colour for the same term in the whole book, in the order in which bars stack them.
 TERM_COLOURS = {
@@ -41,14 +42,6 @@ TERM_WORDS = {ps.FIXED: "fixed part of a layer", ps.EXCHANGE: "all-reduce", ps.A
               ps.PROMPT: "rest of prompts", ps.LAUNCH: "launches"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Part:
-    """One term of a step: its time in ms and its share of the step, each with its range."""
-
-    ms: Range
-    share: Range
-
-
 def words(term: str) -> str:
     """A term's name for a reader."""
     return TERM_WORDS.get(term, term)
@@ -60,44 +53,9 @@ def key(term: str) -> str:
 
 
 def step_parts(asked: Question, table: co.Table | None = None) -> tuple[Range, dict[str, Part]]:
-    """A generating step through all stages in ms, and its terms; every number moved by its own spread in turn."""
-    table = table or numbers()
-    middle = step_terms(asked, table)
-    total = sum(middle.values())
-    all_of, times, shares = 0.0, dict.fromkeys(middle, 0.0), dict.fromkeys(middle, 0.0)
-    for name, was in constants(asked.setup, table).values.items():
-        if not was.spread:
-            continue
-        moved = step_terms(asked, override(asked, table, name, was.value * math.exp(was.spread)))
-        now = sum(moved.values())
-        all_of += math.log(now / total) ** 2
-        for term, ms in middle.items():
-            times[term] += math.log(moved[term] / ms) ** 2
-            shares[term] += (moved[term] / now - ms / total) ** 2
-    parts = {}
-    for term in (t for t in TERM_COLOURS if t in middle):
-        share, wide = middle[term] / total, NINE_IN_TEN * math.sqrt(shares[term])
-        parts[term] = Part(
-            _around(middle[term], times[term]), Range(share, max(0.0, share - wide), min(1.0, share + wide))
-        )
-    return _around(total, all_of), parts
-
-
-def _around(value: float, variance: float) -> Range:
-    wide = math.exp(NINE_IN_TEN * math.sqrt(variance))
-    return Range(value, value / wide, value * wide)
-
-
-def ranged(asked: Question, value: Callable[[co.Table], float], table: co.Table | None = None) -> Range:
-    """What a function of the model's numbers gives for a question; every number moved by its own spread in turn."""
-    table = table or numbers()
-    middle = value(table)
-    variance = sum(
-        math.log(value(override(asked, table, name, was.value * math.exp(was.spread))) / middle) ** 2
-        for name, was in constants(asked.setup, table).values.items()
-        if was.spread
-    )
-    return _around(middle, variance)
+    """A generating step through all stages in ms, and its terms in the order in which bars stack them."""
+    total, found = parts.step_parts(asked, table)
+    return total, {term: found[term] for term in TERM_COLOURS if term in found}
 
 
 def pass_parts(asked: Question, decode: float, prompt: float, table: co.Table | None = None) -> dict[str, float]:
