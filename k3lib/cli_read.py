@@ -67,18 +67,18 @@ def run(args: argparse.Namespace) -> int:
     entries, runs, networks = [], [], []
     for one in readings:
         compared: list[Compared] = []
-        why = ""
+        why, advice = "", list[str]()
         verdict: Judgement | Verdict | None = None
         if isinstance(one, reading.RunReading):
-            found, compared, why = _run(one, given, table)
+            found, compared, why, advice = _run(one, given, table)
             runs += [found] if found else []
         elif isinstance(one, reading.LogReading):
-            compared, why = _log(one, given)
+            compared, why, advice = _log(one, given)
         elif isinstance(one, reading.ExchangeReading):
             compared = against.exchanges_of(one, table)
             networks += [one]
             verdict = _network(one, given)
-        entries.append((one, compared, why, verdict or judged(compared)))
+        entries.append((one, compared, why, verdict or judged(compared), advice))
     if args.add and not runs:
         raise InputError("--add: no run to keep in these files; name --model, --cluster, --layout and --engine")
     taught = None
@@ -93,14 +93,14 @@ def run(args: argparse.Namespace) -> int:
         texts = reading.as_json(readings)
         print(json.dumps({
             "readings": [{**text, "compared": [{**asdict(c), "difference": _finite(c.difference)} for c in compared],
-                          "not_compared": why, "verdict": verdict.word if verdict else None,
+                          "not_compared": why, "advice": advice, "verdict": verdict.word if verdict else None,
                           "verdict_details": asdict(verdict) if verdict else None}
-                         for text, (_, compared, why, verdict) in zip(texts, entries, strict=True)],
+                         for text, (_, compared, why, verdict, advice) in zip(texts, entries, strict=True)],
             "added": kept, "calibrated": _taught_json(taught),
         }, indent=1, allow_nan=False))  # fmt: skip
         return EXIT_DONE
-    for one, compared, why, verdict in entries:
-        print(reading.describe([one]))
+    for one, compared, why, verdict, advice in entries:
+        print("\n".join([reading.describe([one]), *(f"  {line}" for line in advice)]))
         print("\n".join(_lines(compared)) if compared else f"  {why}" if why else "")
         if verdict:
             print("\n".join([f"  verdict: {verdict.word}. {verdict.why}", *(f"  check: {x}" for x in verdict.checks)]))
@@ -143,34 +143,40 @@ def _given(args: argparse.Namespace) -> Given:
                  args.isl, args.osl)  # fmt: skip
 
 
-def _run(one: Any, given: Given, table: co.Table) -> tuple[Run | None, list[Compared], str]:
+def _run(one: Any, given: Given, table: co.Table) -> tuple[Run | None, list[Compared], str, list[str]]:
     from k3lib.calibrate import against
     from k3lib.calibrate.cells import cell
+    from k3lib.operate.diagnose import slower_line
 
     if one.own is None and not (given.cluster or one.device):
-        return None, [], "to compare it with a prediction, name --cluster, --layout and --engine"
+        return None, [], "to compare it with a prediction, name --cluster, --layout and --engine", []
     if one.own is None and not (given.engine or one.engine):
-        return None, [], "to compare it with a prediction, name --engine"
+        return None, [], "to compare it with a prediction, name --engine", []
     try:
         found = against.row(one, given)
     except InputError as error:
-        return None, [], str(error)
+        return None, [], str(error), []
     why = against.missing(found)
     if why:
-        return found, [], why
+        return found, [], why, []
     try:
-        return found, against.speed_of(cell(found), table), ""
+        asked = cell(found)
+        compared = against.speed_of(asked, table)
     except InputError as error:
-        return found, [], f"no prediction: {error}"
+        return found, [], f"no prediction: {error}", []
+    slower = slower_line(asked.asked, compared)
+    return found, compared, "", [slower] if slower else []
 
 
-def _log(one: Any, given: Given) -> tuple[list[Compared], str]:
+def _log(one: Any, given: Given) -> tuple[list[Compared], str, list[str]]:
     from k3lib.calibrate import against
+    from k3lib.operate.trouble import failure_lines
 
     try:
-        return against.memory_of(one, given), ""
+        compared, plan = against.memory_of(one, given), against.plan_of(one, given)
     except InputError as error:
-        return [], str(error)
+        return [], str(error), []
+    return compared, "", failure_lines(plan, one.failure) if one.failure else []
 
 
 def _network(one: Any, given: Given) -> Verdict | None:

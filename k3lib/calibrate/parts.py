@@ -19,14 +19,10 @@ NINE_IN_TEN = 1.645
 
 @dataclass(frozen=True)
 class Part:
-    """One term of a step: its time in ms and its share of the step, each with its range.
-
-    spread: of the logarithm of its time.
-    """
+    """One term of a step: its time in ms and its share of the step, each with its range."""
 
     ms: Range
     share: Range
-    spread: float
 
 
 def step_parts(asked: Question, table: co.Table | None = None) -> tuple[Range, dict[str, Part]]:
@@ -47,8 +43,7 @@ def step_parts(asked: Question, table: co.Table | None = None) -> tuple[Range, d
     parts = {}
     for term, ms in middle.items():
         share, wide = ms / total, NINE_IN_TEN * math.sqrt(shares[term])
-        parts[term] = Part(_around(ms, times[term]), Range(share, max(0.0, share - wide), min(1.0, share + wide)),
-                           math.sqrt(times[term]))  # fmt: skip
+        parts[term] = Part(_around(ms, times[term]), Range(share, max(0.0, share - wide), min(1.0, share + wide)))
     return _around(total, all_of), parts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from k3lib.facts.operating import LEVEL, Alert, alerts
-from k3lib.operate.levels import Level, NoLevel, level
+from k3lib.operate.levels import Level, NoLevelError, level
 from k3lib.operate.watched import Watched, under
 from k3lib.ranges import Range
 
@@ -58,7 +58,7 @@ def _filled(alert: Alert, plan: Watched | None) -> Filled:
         return Filled(alert, None, f"{engine_of(alert)} does not run this layout on these cards")
     try:
         found = level(alert, plan)
-    except NoLevel as reason:
+    except NoLevelError as reason:
         return Filled(alert, None, str(reason))
     found = replace(found, at=_ordered(found.at))
     if LEVEL in alert.expr:

@@ -31,7 +31,7 @@ from k3lib.units import convert
 MS_PER_S = 1e3
 
 
-class NoLevel(InputError):
+class NoLevelError(InputError):
     """An alert has no level on this plan, and why."""
 
 
@@ -44,7 +44,7 @@ class Level:
 
 
 def level(alert: Alert, one: Watched) -> Level:
-    """The derived level of an alert. Raises NoLevel where the plan gives none, with the reason."""
+    """The derived level of an alert. Raises NoLevelError where the plan gives none, with the reason."""
     return LEVELS[alert.derived](alert, one)
 
 
@@ -56,14 +56,14 @@ def _ends(plan: Plan, read: Callable[[Caches], float]) -> Range:
 
 def _above_zero(at: Range, what: str) -> Range:
     if at.value <= 0:
-        raise NoLevel(f"{what} hold one request of the workload and no more")
+        raise NoLevelError(f"{what} hold one request of the workload and no more")
     return Range(at.value, max(0.0, at.low), at.high)
 
 
 def _blocks(plan: Plan, tokens: float) -> int:
     """Blocks that a request of so many tokens takes in vLLM's pool."""
-    assert plan.caches
-    return math.ceil(tokens / (plan.caches.block_tokens * plan.layout.dcp)) + state_blocks(plan)
+    block = plan.caches.block_tokens if plan.caches else 1
+    return math.ceil(tokens / (block * plan.layout.dcp)) + state_blocks(plan)
 
 
 def _cache_last_request(alert: Alert, one: Watched) -> Level:
@@ -88,7 +88,7 @@ def _tokens_last_request(alert: Alert, one: Watched) -> Level:
 def _states_last_request(alert: Alert, one: Watched) -> Level:
     plan = one.plan
     if not plan.caches or not plan.caches.state_slots:
-        raise NoLevel("the model keeps no states")
+        raise NoLevelError("the model keeps no states")
     slots = slots_of(plan)
     at = _ends(plan, lambda c: 1 - slots / c.state_slots)
     return Level(
@@ -125,7 +125,7 @@ def _goal(name: str, read: Callable[[Workload], float | None]) -> Callable[[Aler
     def found(alert: Alert, one: Watched) -> Level:
         goal = read(one.workload)
         if goal is None:
-            raise NoLevel(f"{one.workload.label} has no goal for {name}")
+            raise NoLevelError(f"{one.workload.label} has no goal for {name}")
         known = [b for metric in named_metrics(alert.expr) for b in metrics()[metric].buckets]
         below, above = (max((b for b in known if b <= goal), default=goal), min((b for b in known if b >= goal),
                                                                                 default=goal))  # fmt: skip
@@ -144,7 +144,7 @@ def _tpot_high(alert: Alert, one: Watched) -> Level:
 def _break_even(alert: Alert, one: Watched) -> Level:
     found = break_even(one, round(alert.share or 0.0))
     if found is None:
-        raise NoLevel("no layout of these cards without stages holds a draft model")
+        raise NoLevelError("no layout of these cards without stages holds a draft model")
     return Level(found.length, f"a pass with {found.drafts} proposed tokens takes so many times one without, "
                  f"as {found.layout} with {found.clients:,} clients")  # fmt: skip
 
@@ -156,7 +156,7 @@ def _pool_low(alert: Alert, one: Watched) -> Level:
 
 def _balance(alert: Alert, one: Watched) -> Level:
     if one.asked.passes.sets == 1:
-        raise NoLevel("each card holds a slice of every expert, so none is busier than others")
+        raise NoLevelError("each card holds a slice of every expert, so none is busier than others")
     part = step_parts(one.asked)[1][EXPERTS].share
     longer = alert.share or 0.0
     ends = (1 / (1 + longer / x) for x in (part.value, part.low, part.high))
@@ -169,10 +169,8 @@ def network_bytes(plan: Plan) -> int:
     stage = plan.engine.cards(plan.layout) // plan.layout.pp
     per = plan.cluster.cards_per_node
     starts = [number * stage // per for number in range(plan.layout.pp)]
-    hops = sum(
-        after != (number * stage + stage - 1) // per
-        for number, after in zip(range(len(starts)), starts[1:], strict=False)
-    )
+    ends = [(number * stage + stage - 1) // per for number in range(plan.layout.pp)]
+    hops = sum(end != start for end, start in zip(ends, starts[1:], strict=False))
     rows = residual_rows(plan.model) if any(a.group == "attnres" for a in plan.model.arrays) else 1
     wide = max(1, math.ceil(plan.engine.attention_tp(plan.layout) / per))
     values = {**plan.model.values, s.residual_rows: rows, servers.node_hops: hops, servers.group_nodes: wide}
@@ -181,10 +179,10 @@ def network_bytes(plan: Plan) -> int:
 
 def _network(alert: Alert, one: Watched) -> Level:
     if one.asked.setup.domain >= one.plan.cluster.cards:
-        raise NoLevel("all cards reach each other without the network")
+        raise NoLevelError("all cards reach each other without the network")
     needed = network_bytes(one.plan)
     if not needed:
-        raise NoLevel("no copy spans two servers")
+        raise NoLevelError("no copy spans two servers")
     share = alert.share or 0.0
     return Level(point(share * needed), f"{share:.0%} of the {needed:,} B that a token sends at least")
 
@@ -192,7 +190,7 @@ def _network(alert: Alert, one: Watched) -> Level:
 def _free_memory(alert: Alert, one: Watched) -> Level:
     value, low, high = beside_gib(one.plan)
     if low <= 0:
-        raise NoLevel("the ledger leaves nothing for certain beside the engine's share")
+        raise NoLevelError("the ledger leaves nothing for certain beside the engine's share")
     share = alert.share or 0.0
     at = Range(*(share * convert(x, "GiB", "MiB") for x in (low, low, max(low, value, high))))
     return Level(at, f"{share:.0%} of the {low:.1f} GiB that the ledger leaves for certain")

@@ -22,18 +22,18 @@ def rules(many: Iterable[Filled]) -> dict[str, Any]:
 
 
 def rule(one: Filled) -> dict[str, Any]:
-    """One alerting rule."""
-    assert one.level is not None
-    row = one.alert
+    """One alerting rule. Raises ValueError for an alert without a level."""
+    row, expr = one.alert, one.expr
     unit = "" if row.unit == "1" else f" {row.unit}"
+    level = f"Level {shown(one.level.at.value)}{unit}: {one.level.why}." if one.level else ""
     return {
         "alert": row.alert,
-        "expr": one.expr,
+        "expr": expr,
         "for": f"{one.for_min:g}m",
         "labels": {"severity": row.severity, "part": row.part},
         "annotations": {
             "summary": row.summary,
-            "description": f"What to do: {row.action}. Level {shown(one.level.at.value)}{unit}: {one.level.why}.",
+            "description": f"What to do: {row.action}. {level}",
         },
     }
 
