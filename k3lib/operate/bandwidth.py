@@ -33,11 +33,6 @@ def slower_network(asked: Question, bandwidth: float = 1.0, latency: float = 1.0
     return Slower(output, output / sound)
 
 
-def longer_term(asked: Question, parts: dict[str, float], term: str, factor: float) -> float:
-    """By how much a generating step is longer when one of its terms takes so many times as long."""
-    return 1 + (factor - 1) * parts[term] / sum(parts.values())
-
-
 def one_network_card(asked: Question) -> Question:
     """The same load with one network card a server in use."""
     return replace(asked, passes=passes_of(replace(asked.setup, nics=1)))

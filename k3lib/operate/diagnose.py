@@ -52,9 +52,17 @@ def suspects(asked: Question, slower: float, table: co.Table | None = None) -> l
     for term, part in parts.items():
         times = (part.ms.value + missing) / part.ms.value
         found.append(Suspect(term, part, times, max(part.ms.high / part.ms.value, least), looks.get(term)))
-    return sorted(
-        found, key=lambda one: (not one.within, math.log(one.times) / (math.log(one.reach) if one.within else 1))
-    )
+    return sorted(found, key=_place)
+
+
+def _place(one: Suspect) -> tuple[bool, float]:
+    stretched = math.log(one.times)
+    return not one.within, stretched / math.log(one.reach) if one.within else stretched
+
+
+def output_left(share: float, times: float) -> float:
+    """Output over that as predicted, when a term that takes this share of a step takes so many times as long."""
+    return 1 / (1 + (times - 1) * share)
 
 
 def slower_by(compared: Iterable[Compared]) -> float:
@@ -80,7 +88,8 @@ def slower_line(asked: Question, compared: Iterable[Compared]) -> str:
     if slower <= 1:
         return ""
     found = suspects(asked, slower)
-    words = ", or ".join(f"{one.term} {one.times:.1f} times (range to {one.reach:.1f})" for one in found[:NAMED])
+    words = ", ".join(f"{one.term} {one.times:.1f} (range to {one.reach:.1f})" for one in found[:NAMED])
     look = next((one.look for one in found if one.look), None)
     first = f"; first look at {look.test}" if look else ""
-    return f"slower than predicted by {slower:.2f} times: as long would have to be {words}{first}"
+    return (f"slower than predicted by {slower:.2f} times; one term alone would have to take so many times as long: "
+            f"{words}{first}")  # fmt: skip

@@ -21,7 +21,7 @@ CASES: dict[Case, str] = {
     "throughput": "It is slow",
     "network": "The servers exchange too slowly",
     "stages": "Stages are uneven",
-    "slots": "Slots for states run out",
+    "slots": "Caches or slots for states run out",
     "start": "It takes too long to load",
 }
 STAGE_CASES: dict[str, Case] = {"before load": "load", "load": "load", "profiling": "profiling", "graphs": "profiling",

@@ -25,9 +25,10 @@ from k3lib.facts.prices import prices_with
 from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
+from k3lib.report import operating
 from k3lib.report.changes import Changes, compare, inputs
 from k3lib.report.publish import publish, staging
-from k3lib.report.run import WORKBOOK, Job, Runner, environment, made_from, write_log
+from k3lib.report.run import ALERTS, WORKBOOK, Job, Runner, environment, made_from, write_log
 
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
@@ -59,7 +60,7 @@ def build(
     registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
-        with tqdm(total=len(chosen) + 3, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
+        with tqdm(total=len(chosen) + 4, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
             executed = _executed(jobs, chosen, stage, out, bar, fresh, price_file, scenario)
             results = _collected(executed, scenario)
             _lay_out(stage, executed, results, _from_base(scenario, results))
@@ -144,7 +145,8 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
               price_file: Path | None, scenario: Scenario | None = None) -> dict[str, Any]:  # fmt: skip
     """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran.
 
-    scenario: of the workbook, which is written beside them, and last, when the speeds that it takes are known.
+    scenario: of the workbook and the alerts, which are written beside them, and last, when the speeds that they take
+    are known.
     """
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
@@ -154,6 +156,7 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
         futures: dict[Future[Any], str] = {pool.submit(runner.notebook, job): job.name for job in chosen}
         if scenario is not None:
             futures[pool.submit(runner.workbook, scenario, stage / WORKBOOK)] = WORKBOOK
+            futures[pool.submit(runner.alerts, scenario, stage)] = ALERTS
         try:
             for future in as_completed(futures):
                 ready[futures[future]] = future.result()
@@ -215,7 +218,8 @@ def _lay_out(
         for folder in (book / "nb", book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
             nbs.write(nbs.page(notebook), folder / f"{name}.ipynb")
     for folder in (ready / "downloads", book / "_generated"):
-        shutil.copy(stage / WORKBOOK, folder)
+        for made in (WORKBOOK, *operating.FILES):
+            shutil.copy(stage / made, folder)
     changed = json.dumps(changes and changes.as_json(), indent=1, sort_keys=True, ensure_ascii=False)
     (book / "_generated" / "changes.json").write_text(changed + "\n", encoding="utf-8", newline="\n")
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):

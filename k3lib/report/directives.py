@@ -12,6 +12,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from k3lib import results as res
+from k3lib.account import servers as servers  # its symbols are part of the notation
 from k3lib.account.symbols import REGISTRY
 from k3lib.facts import catalog, registry
 from k3lib.report import notebooks, trail

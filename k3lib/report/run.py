@@ -20,9 +20,10 @@ from k3lib.facts.paths import DATA, ROOT, shown
 from k3lib.facts.price_parameters import PRICES_FILE
 from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
-from k3lib.report.serve import Task
+from k3lib.report.serve import NOTEBOOK, Task
 
 WORKBOOK = "k3-costs.xlsx"
+ALERTS = "alerts"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,11 @@ class Runner:
 
     def workbook(self, scenario: Scenario, target: Path) -> None:
         """Write the workbook of costs. Raises InputError with what stopped it."""
-        self._done(WORKBOOK, "", target, scenario.model_dump(mode="json"))
+        self._done(WORKBOOK, "k3lib.report.workbook", target, scenario.model_dump(mode="json"))
+
+    def alerts(self, scenario: Scenario, folder: Path) -> None:
+        """Write the rules of alerts and the dashboard. Raises InputError with what stopped it."""
+        self._done(ALERTS, "k3lib.report.operating", folder, scenario.model_dump(mode="json"))
 
     def stop(self) -> None:
         """End what runs: its results are not wanted any more."""
@@ -103,7 +108,7 @@ class Runner:
             said = {"error": f"{name}: its process died, with code {code or server.poll()}", "trace": printed}
         if "reads" in said:
             return list(said["reads"])
-        message = said["error"] if source else f"{name}: {said['error']}"
+        message = said["error"] if source.endswith(NOTEBOOK) else f"{name}: {said['error']}"
         write_log(self.log, f"{message}\n\n{said['trace']}\n")
         raise InputError(f"{message} (the whole trace: {shown(self.log)})" if said["trace"] else message)
 

@@ -19,6 +19,7 @@ from typing import Any
 from k3lib import kept
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
+NOTEBOOK = ".ipynb"
 # What most notebooks import: these load the rest.
 LOADED = ("k3lib.report.execute", "k3lib.report.workbook", "k3lib.report.costs", "k3lib.report.compare",
           "k3lib.choose.scene", "k3lib.calibrate.predict")  # fmt: skip
@@ -26,7 +27,10 @@ LOADED = ("k3lib.report.execute", "k3lib.report.workbook", "k3lib.report.costs",
 
 @dataclass(frozen=True)
 class Task:
-    """A notebook to run, or the workbook to write (no source), with parameters; where its result and answer go."""
+    """A notebook to run, or a module that writes a download of a scenario; where its result and answer go.
+
+    source: the notebook's file, or the module's name. parameters: the notebook's own, or all of the scenario.
+    """
 
     source: str
     target: str
@@ -41,15 +45,15 @@ class Task:
 def _do(task: Task) -> int:
     """Do a job and write its answer. Returns the exit code."""
     try:
-        if task.source:
+        if task.source.endswith(NOTEBOOK):
             from k3lib.report.execute import execute
 
             execute(Path(task.source), Path(task.target), task.parameters)
         else:
             from k3lib.facts.scenario import Scenario
-            from k3lib.report.workbook import of_scenario
 
-            of_scenario(Scenario.model_validate(task.parameters), Path(task.target))
+            scenario = Scenario.model_validate(task.parameters)
+            importlib.import_module(task.source).of_scenario(scenario, Path(task.target))
         answer: dict[str, Any] = {"reads": kept.reads()}
         code = EXIT_DONE
     except Exception as error:
