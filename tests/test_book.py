@@ -25,6 +25,7 @@ PAGES = [
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/launching",
     "what-changed", "notation", "sources", "numbers", "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation", "sources", "numbers",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed", "notation", "sources", "numbers",
     "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation",
     "sources", "numbers", "bibliography",

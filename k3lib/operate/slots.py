@@ -11,6 +11,7 @@ from k3lib.engines import sglang
 from k3lib.errors import InputError
 
 RATIOS = (0.05, 0.1, 0.2, 0.5, 0.9, 2.0)
+BEST = "best ratio"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def pooled(plan: Plan) -> tuple[Plan | None, str]:
 def by_ratio(plan: Plan, context: int, ratios: Iterable[float] = RATIOS) -> list[Held]:
     """Requests of `context` tokens by the ratio of the pools; the best ratio is among them."""
     best = best_state_ratio(plan, context)
-    return [_held(plan, context, "best ratio" if r == best else f"ratio {r:g}", state_ratio=r)
+    return [_held(plan, context, BEST if r == best else f"ratio {r:g}", state_ratio=r)
             for r in sorted({*ratios, best})]  # fmt: skip
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from k3lib.calibrate.predict import Speed
 from k3lib.errors import InputError
 from k3lib.facts.scenario import Scenario, in_words
 from k3lib.models.model import load_model
 from k3lib.operate import grafana, prometheus
-from k3lib.operate.alerts import filled, shown
-from k3lib.operate.levels import Level
+from k3lib.operate.alerts import Filled, filled, shown
+from k3lib.operate.draft import BreakEven
+from k3lib.operate.levels import MS_PER_S, Level
 from k3lib.operate.watched import Watched, watched
 from k3lib.report.speeds import label, main_plan
 
@@ -64,6 +67,45 @@ def level_words(level: Level, unit: str) -> str:
     at = level.at
     text = shown(at.value) + ("" if unit == "1" else f" {unit}")
     return text if at.low == at.high else f"{text} ({shown(at.low)} to {shown(at.high)})"
+
+
+def goals_words(one: Watched, seen: Speed) -> str:
+    """Whether the goals of the watched workload are kept under its load, by the prediction."""
+    parts = []
+    for what, goal, predicted, unit in (
+        ("the first token", one.workload.ttft_s, seen.ttft_ms_mean.value / MS_PER_S, "s"),
+        ("further tokens", one.workload.tpot_ms, seen.tpot_ms.value, "ms"),
+    ):
+        if goal is not None:
+            rings = "so it rings" if predicted > goal else "so it is kept"
+            parts.append(f"for {what} the goal is {goal:g} {unit} and the prediction {predicted:,.3g} {unit}, {rings}")
+    if not parts:
+        return f"{one.workload.label} has no goals."
+    return (f"With {clients_words(one.asked.clients)} of {one.workload.label}, {'; '.join(parts)}. Where it rings, let "
+            "fewer clients in or move the goal; do not silence it.")  # fmt: skip
+
+
+def balance_words(many: Iterable[Filled]) -> str:
+    """From which balance of the experts the alert rings on the plan, or why it does not."""
+    found = next(x for x in many if x.alert.derived == "balance")
+    if found.level is None:
+        return f"On this plan that is no matter: {found.reason}."
+    return f"On this plan the alert rings at a balance of {found.level.at.value:.2f}: {found.level.why}."
+
+
+def draft_words(points: Sequence[BreakEven], lengths: Sequence[float]) -> str:
+    """How the break-even of a draft model moves with the clients, beside measured lengths of acceptance."""
+    if not points:
+        return "No layout of these cards without stages holds a draft model."
+    least, most = (choose(points, key=lambda one: one.length.value) for choose in (min, max))
+    return (f"Here it lies between {least.length.value:.1f} tokens with {clients_words(least.clients)} and "
+            f"{most.length.value:.1f} with {clients_words(most.clients)}; measured acceptance lies between "
+            f"{min(lengths):.2f} and {max(lengths):.2f}, by the text.")  # fmt: skip
+
+
+def clients_words(clients: int) -> str:
+    """One client, two clients."""
+    return f"{clients:,} client" + ("" if clients == 1 else "s")
 
 
 def texts(scenario: Scenario) -> dict[str, str]:
