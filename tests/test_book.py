@@ -29,6 +29,8 @@ PAGES = [
     "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation",
     "sources", "numbers", "bibliography",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed",
+    "notation", "sources", "numbers", "bibliography",
 ]  # fmt: skip
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from k3lib.facts.operating import LEVEL, Alert, alerts
 from k3lib.operate.levels import Level, NoLevelError, level
@@ -35,8 +36,7 @@ class Filled:
 
 def shown(value: float) -> str:
     """A level as PromQL reads it: no more figures than are worth watching."""
-    text = f"{value:.{DIGITS}g}"
-    return text if "e" not in text else f"{float(text):f}".rstrip("0").rstrip(".")
+    return format(Decimal(f"{value:.{DIGITS}g}"), "f")
 
 
 def filled(one: Watched) -> list[Filled]:
