@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from k3lib.deploy import constants as co
 from k3lib.deploy.caches import Settings
-from k3lib.deploy.plan import Plan, Stage, make_plan
+from k3lib.deploy.plan import Plan, make_plan
 from k3lib.units import GIBI
 
 SHORTER, HIGHER, SMALLER, CACHE, STATE, PREFIX, LOWER, EAGER = (
@@ -77,12 +77,9 @@ def runs_here(plan: Plan, key: str) -> bool:
     return not (key == CACHE and plan.engine.paged and co.architecture(plan.cluster.device) == "hopper")
 
 
-def beside_gib(plan: Plan, stage: Stage | None = None) -> tuple[float, float, float]:
-    """What a card of a stage, the tightest if none is named, has left beside the engine's share when all runs.
-
-    In GiB: value, least, most.
-    """
-    lines = [line for line in (stage or plan.stages[plan.tightest]).lines if line.outside]
+def beside_gib(plan: Plan) -> tuple[float, float, float]:
+    """What the tightest card has left beside the engine's share when all runs, in GiB: value, least, most."""
+    lines = [line for line in plan.stages[plan.tightest].lines if line.outside]
     left = plan.capacity * (1 - plan.utilisation)
     value, high, low = (left - sum(getattr(line, end) for line in lines) for end in ("bytes", "high", "low"))
     return value / GIBI, high / GIBI, low / GIBI
