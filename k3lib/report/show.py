@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -102,8 +103,17 @@ def word(symbol: sp.Symbol) -> str:
 
 
 def two_lines(first: str, second: str) -> Html:
-    """A cell of words with smaller ones below them; both are escaped."""
-    return Html(f"{html.escape(first)}<br><small>{html.escape(second)}</small>")
+    """A cell of words with smaller ones below them; both are escaped where they are not HTML already."""
+    return Html(f"{_escaped(first)}<br><small>{_escaped(second)}</small>")
+
+
+def breakable(name: str) -> Html:
+    """A long name that may break behind an underscore or a colon, and before a capital inside it."""
+    return Html(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_:])", "<wbr>", html.escape(name)))
+
+
+def _escaped(text: str) -> str:
+    return text if isinstance(text, Html) else html.escape(text)
 
 
 def table(
@@ -135,7 +145,7 @@ def table(
 def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "") -> str:
     shown = []
     for i, cell in enumerate(cells):
-        text = cell if isinstance(cell, Html) else html.escape(str(cell))
+        text = _escaped(cell if isinstance(cell, Html) else str(cell))
         kind = "" if i < text_columns else ' class="k3-right"'
         first = i == 0 and tag == "td"
         name = "th" if first else tag

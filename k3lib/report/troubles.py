@@ -53,9 +53,11 @@ def overview() -> None:
 
 def decision_table(case: Case) -> None:
     """Show the causes of a case: sign, cause, the test that tells it from the others, remedy, sources."""
-    rows = [[row.sign, row.cause, row.test, row.remedy, source_links(row.source_ids)] for row in trouble.causes(case)]
-    show.table(["What is seen", "Cause", "Test", "Remedy", "Sources"], rows,
-               label=f"{trouble.CASES[case]}: causes and tests", text_columns=5)  # fmt: skip
+    rows = [[show.two_lines(show.breakable(row.sign), show.breakable(f"Cause: {row.cause}")), show.breakable(row.test),
+             show.two_lines(show.breakable(row.remedy), source_links(row.source_ids))]
+            for row in trouble.causes(case)]  # fmt: skip
+    show.table(["What is seen, and its cause", "Test", "Remedy, and sources"], rows,
+               label=f"{trouble.CASES[case]}: causes and tests", text_columns=3)  # fmt: skip
 
 
 def known(key: str, value: float, unit: str, sources: Sequence[str]) -> Result:
@@ -122,7 +124,7 @@ def term_table(one: Watched, sources: Sequence[str]) -> str:
         kept = record(f"trouble.term.{key}.left", left[0], unit="1", grade="derived", low=left[1], high=left[2],
                       sources=list(sources))  # fmt: skip
         times = known(f"term.{key}.times", found.times, "1", sources)
-        look = found.look.test if found.look else ""
+        look = show.breakable(found.look.test) if found.look else ""
         rows.append([tm.words(found.term), look, in_range(took, ",.1f"), in_range(kept, ",.0f", "%"),
                      cell(times, "1", ",.1f")])  # fmt: skip
     show.table(["Term", "Look at", "Takes, ms", "Output if twice as long, %", "Times as long to halve it"], rows,
