@@ -110,6 +110,7 @@ UNITS: dict[str, Unit] = {
     **_scale("time", {"h": SECONDS_PER_HOUR, "days": HOURS_PER_DAY * SECONDS_PER_HOUR, "months": SECONDS_PER_MONTH}),
     **_scale("time", {"years": SECONDS_PER_MONTH * MONTHS_PER_YEAR}),
     **_scale("rate of bytes", {"B/s": 1, "MB/s": MEGA, "GB/s": GIGA, "TB/s": TERA}),
+    **_scale("rate of bytes", {"Gb/s": Fraction(GIGA, BITS_PER_BYTE)}),
     **_scale("rate of work", {"MFLOPS": MEGA, "TFLOPS": TERA, "PFLOPS": KILO * TERA}),
     **_scale("rate of tokens", {"tok/s": 1, "Mtok/month": Fraction(MEGA, SECONDS_PER_MONTH)}),
     **_scale("frequency", {"1/s": 1, "MHz": MEGA, "GHz": GIGA}),

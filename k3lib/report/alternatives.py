@@ -13,6 +13,7 @@ from k3lib.account.passes import expert_tokens
 from k3lib.calibrate.behind import main_sources
 from k3lib.choose import alternatives as ch
 from k3lib.choose import hosted
+from k3lib.claims.words import kept_of as kept_of  # the chapter finds it here
 from k3lib.cost.api import Offer
 from k3lib.deploy import variants as var
 from k3lib.facts import variants as facts
@@ -185,11 +186,6 @@ def memory_equations() -> None:
     displayed("M", eq.missed_integral().subs(expert_tokens(), tokens))
     displayed("t_{copied}", eq.copied_us().xreplace(short))
     displayed("t_{computed}", eq.computed_us().xreplace(short).subs(expert_tokens(), tokens))
-
-
-def kept_of(row: facts.Quality) -> float:
-    """What a pruned model keeps of the whole one's score."""
-    return row.score / row.baseline if row.baseline else 0.0
 
 
 def price_cells(offer: Offer) -> list[str]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from k3lib.calibrate.measured import speed_curves
+from k3lib.choose.exchange import all_to_all as all_to_all  # chapters find it here
 from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen, energy_of
 from k3lib.deploy import constants as co
 from k3lib.facts.benchmarks import Run
 from k3lib.facts.clusters import ClusterFact, NamedCluster
 from k3lib.facts.planned import fact_of
-from k3lib.facts.timings import exchange_times
 from k3lib.facts.workloads import Workload
 from k3lib.ranges import Range, over, point
 from k3lib.report.trail import Html, cell
@@ -226,32 +226,6 @@ def sorted_out(entries: dict[str, Entry], workloads: Mapping[str, Workload]) -> 
         else:
             found["missed"].append(f"{label} ({'; '.join(missed(entry.seen, workloads[name]))})")
     return found
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Measured time in us of sending the tokens of one expert layer to their experts and back, by tokens a card."""
-
-    us: Mapping[int, float]
-    sources: tuple[str, ...]
-
-
-# Steps of an exchange of tokens, and the way of doing it that a card's figures are taken from.
-STEPS = {"moe_dispatch", "moe_combine", "moe_alltoall_prepare", "moe_alltoall_dispatch", "moe_alltoall_combine"}
-WAYS = {"hopper": "deepep_low_latency", "blackwell": "TensorRT-LLM 1.2.0rc6 NVLink two-sided"}
-
-
-def all_to_all(device: str, cards: int) -> Exchange:
-    """The measured exchange of tokens among so many cards; sizes for which a step was not measured are left out."""
-    way = WAYS[co.architecture(device)]
-    rows = [r for r in exchange_times() if r.collective in STEPS and r.implementation == way and r.use == "yes"
-            and (r.device, r.cards) == (device, cards) and r.time_us and r.tokens_per_card]  # fmt: skip
-    steps = {r.collective for r in rows}
-    found: dict[int, dict[str, float]] = {}
-    for r in rows:
-        found.setdefault(r.tokens_per_card or 0, {})[r.collective] = r.time_us or 0.0
-    whole = {tokens: sum(times.values()) for tokens, times in sorted(found.items()) if set(times) == steps}
-    return Exchange(whole, tuple(sorted({x for r in rows for x in r.source_ids})))
 
 
 def bought(
