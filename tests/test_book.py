@@ -31,6 +31,8 @@ PAGES = [
     "sources", "numbers", "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed",
     "notation", "sources", "numbers", "bibliography",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/two-articles", "what-changed", "notation", "sources",
+    "numbers", "bibliography",
 ]  # fmt: skip
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),

@@ -58,7 +58,7 @@ def _by_memory(w: World, size: float) -> tuple[float, float, Range]:
 def superpod(w: World) -> Correction:
     """What the plan costs, instead of the sum that is named for production."""
     held, said = _held(w), point(price(PRICED["B30"], w.table).default)
-    what = f"A superpod is no condition: {w.cluster.cards} H20 serve K3, and {w.released_cards} hold it."
+    what = f"A superpod is no condition; {w.cluster.cards} H20 serve K3, and {w.released_cards} hold it."
     return Correction(
         "superpod",
         ("B18", "B30"),
