@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k3lib.claims.verdict import Part, floor, number, tested
+from k3lib.claims.verdict import Part, decided, floor, number
 from k3lib.claims.words import shown
 from k3lib.claims.world import DEVICE, LEAST, RULES, Check, World
 from k3lib.deploy.plan import Plan
@@ -60,7 +60,7 @@ def cache_budget(w: World, c: Claim) -> tuple[Part, ...]:
     product = f"{cards:.0f} times {shown(each, 'GB')} is {shown(cards * each, 'GB')},"
     copied = f"but {copies} cards of a stage hold the same tokens, so that {shown(distinct, 'GB')} of it are distinct."
     return (
-        tested(room, free >= each, RULES),
+        decided(room, free >= each, RULES),
         number(c, product, said, point(cards * each), "GB", c.source_ids),
         number(c, copied, said, point(distinct), "GB", [*w.k3.sources, *RULES], core=False),
     )
@@ -114,7 +114,7 @@ def cache_tokens(w: World, c: Claim) -> tuple[Part, ...]:
     second += ", the model's own limit." if longest == w.k3.longest else "."
     return (
         number(c, first, w.span("A27.tokens", "tokens"), point(tokens), "tokens", sources),
-        tested(second, longest < w.said("A27.tokens_high"), sources),
+        decided(second, longest < w.said("A27.tokens_high"), sources),
     )
 
 
@@ -136,9 +136,9 @@ def fp8_cannot_run(w: World, c: Claim) -> tuple[Part, ...]:
     else:
         third = "Nor does any with small passes and short requests."
     return (
-        tested(first, loads, w.k3.sources),
-        tested(second, not usual.fits, RULES),
-        tested(third, not least.fits, RULES, core=False),
+        decided(first, loads, w.k3.sources),
+        decided(second, not usual.fits, RULES),
+        decided(third, not least.fits, RULES, core=False),
     )
 
 
@@ -151,8 +151,8 @@ def cache_formula(w: World, c: Claim) -> tuple[Part, ...]:
         f"{shown(state / token, 'tokens')}."
     )
     return (
-        tested(first, token > 0, w.k3.sources),
-        tested(second, state == 0, w.k3.sources, core=False),
+        decided(first, token > 0, w.k3.sources),
+        decided(second, state == 0, w.k3.sources, core=False),
     )
 
 

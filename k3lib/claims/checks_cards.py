@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.choose import alternatives as ch
-from k3lib.claims.verdict import Part, number, tested
+from k3lib.claims.verdict import Part, decided, number
 from k3lib.claims.words import shown
 from k3lib.claims.world import DEVICE, RULES, Check, World, device_range
 from k3lib.facts.claims import Claim
@@ -83,7 +83,7 @@ def l20_for_h20(w: World, c: Claim) -> tuple[Part, ...]:
         number(c, f"An L20 has {shown(memory.value, 'GB')}", w.point("A13.l20_memory", "GB"), memory, "GB", sources),
         number(c, f"and {shown(rate.value, 'GB/s')}.", w.point("A13.l20_bandwidth", "GB/s"), rate, "GB/s", own_sources),
         number(c, ratios, said, point(by_rate), "cards", behind),
-        tested(last, bool(fewest), [*behind, *RULES], core=False),
+        decided(last, bool(fewest), [*behind, *RULES], core=False),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from k3lib.claims.verdict import Part, number, tested
+from k3lib.claims.verdict import Part, decided, number
 from k3lib.claims.words import LITTLE, SMALL, kept_of, shown
 from k3lib.claims.world import MODEL, RULES, Check, World, k3_runs
 from k3lib.cost.api import offers
@@ -25,7 +25,7 @@ def prefix_reuse(w: World, c: Claim) -> tuple[Part, ...]:
     seen = [o for o in observations() if (o.model, o.quantity, o.engine) == kind]
     most = max((o.value for o in seen), default=0.0)
     says = f"On 32 H200 SGLang took {shown(most, '%')} of an agent's prompts from its cache."
-    return (tested(says, most > 0 if seen else None, [x for o in seen for x in o.source_ids] or c.source_ids),)
+    return (decided(says, most > 0 if seen else None, [x for o in seen for x in o.source_ids] or c.source_ids),)
 
 
 def engines_that_run(w: World, c: Claim) -> tuple[Part, ...]:
@@ -35,9 +35,9 @@ def engines_that_run(w: World, c: Claim) -> tuple[Part, ...]:
     for name, words in (("vllm", "vLLM"), ("sglang", "SGLang")):
         found = k3_runs("h200", engine=name)
         says = f"{words} ran K3 on cards of this kind in {len(found)} measured runs."
-        parts.append(tested(says, bool(found), [x for r in found for x in r.source_ids] or c.source_ids))
+        parts.append(decided(says, bool(found), [x for r in found for x in r.source_ids] or c.source_ids))
     says = f"TensorRT-LLM {absent.version} runs it on Blackwell only."
-    return (*parts, tested(says, absent.state == "present", absent.source_ids))
+    return (*parts, decided(says, absent.state == "present", absent.source_ids))
 
 
 def loading(w: World, c: Claim) -> tuple[Part, ...]:
@@ -49,7 +49,7 @@ def loading(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"Loading took from {shown(min(times), 's')} to {shown(max(times), 's')} in {len(times)} measured starts."
     return (
         number(c, first, w.point("A33.int4_weights", "TB"), point(size), "TB", w.k3.sources),
-        tested(second, max(times) > min(times) * (1 + SMALL), [x for o in seen for x in o.source_ids]),
+        decided(second, max(times) > min(times) * (1 + SMALL), [x for o in seen for x in o.source_ids]),
     )
 
 
@@ -66,8 +66,8 @@ def hot_experts(w: World, c: Claim) -> tuple[Part, ...]:
         f"rearranged, so that {shown(PER_CENT * gain, '%')} at most are to be gained."
     )
     return (
-        tested(first, single.value > 1 + SMALL, single.source_ids),
-        tested(second, gain > SMALL, [*before.source_ids, *after.source_ids]),
+        decided(first, single.value > 1 + SMALL, single.source_ids),
+        decided(second, gain > SMALL, [*before.source_ids, *after.source_ids]),
     )
 
 
@@ -84,8 +84,8 @@ def four_bit_quality(w: World, c: Claim) -> tuple[Part, ...]:
     )
     second = f"The worst, {worst.benchmark}, keeps {shown(PER_CENT * kept_of(worst), '%')}."
     return (
-        tested(first, middle >= LITTLE, sources),
-        tested(second, worst.benchmark.startswith(MATHS_AND_CODE), sources),
+        decided(first, middle >= LITTLE, sources),
+        decided(second, worst.benchmark.startswith(MATHS_AND_CODE), sources),
     )
 
 
@@ -96,8 +96,8 @@ def official_advice(w: World, c: Claim) -> tuple[Part, ...]:
     first = "Configuration and weights are public, and this book counts from them."
     second = f"Recipes must be tried all the same: {len(failed)} published for K3 did not start as written."
     return (
-        tested(first, bool(w.account.bytes), w.k3.sources),
-        tested(second, not failed, [x for case in tried for x in case.source_ids] or c.source_ids, core=False),
+        decided(first, bool(w.account.bytes), w.k3.sources),
+        decided(second, not failed, [x for case in tried for x in case.source_ids] or c.source_ids, core=False),
     )
 
 
@@ -108,7 +108,7 @@ def maker_recommends(w: World, c: Claim) -> tuple[Part, ...]:
         f"The release post does recommend {row.value or 0:.0f} or more in one superpod. It does not call them a least "
         f"number, and {w.released_cards} H20 hold the files."
     )
-    return (tested(says, row.state == "present" and row.value == w.said("B16.fewest_cards"), row.source_ids),)
+    return (decided(says, row.state == "present" and row.value == w.said("B16.fewest_cards"), row.source_ids),)
 
 
 def scope(w: World, c: Claim) -> tuple[Part, ...]:
@@ -119,8 +119,8 @@ def scope(w: World, c: Claim) -> tuple[Part, ...]:
         f"{shown(w.released_cards, 'cards')} of the kind H20."
     )
     return (
-        tested(first, w.released_cards > 0, [*w.k3.sources, *RULES]),
-        tested("The maker sells K3 by the token, whoever runs the files.", bool(sold), ["kimi_price_cn"]),
+        decided(first, w.released_cards > 0, [*w.k3.sources, *RULES]),
+        decided("The maker sells K3 by the token, whoever runs the files.", bool(sold), ["kimi_price_cn"]),
     )
 
 

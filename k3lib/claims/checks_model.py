@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k3lib.account import symbols as s
 from k3lib.account.storage import DTYPE_BITS, NIBBLES_PER_BYTE
-from k3lib.claims.verdict import Part, floor, number, tested
+from k3lib.claims.verdict import Part, decided, floor, number
 from k3lib.claims.words import shown
 from k3lib.claims.world import DEVICE, ENGINE, REFERENCE, RULES, Check, World
 from k3lib.deploy.caches import Settings
@@ -55,7 +55,7 @@ def two_shares(w: World, c: Claim) -> tuple[Part, ...]:
     of_experts = w.k3.values[s.experts_per_token] / w.k3.values[s.experts]
     of_params = w.account.active_params / w.account.params
     first, second = (shown(PER_CENT * x, "%", ".2f") for x in (of_experts, of_params))
-    return (tested(f"{first} of the experts go with {second} of the parameters.", first != second, w.k3.sources),)
+    return (decided(f"{first} of the experts go with {second} of the parameters.", first != second, w.k3.sources),)
 
 
 def architecture(w: World, c: Claim) -> tuple[Part, ...]:
@@ -64,7 +64,7 @@ def architecture(w: World, c: Claim) -> tuple[Part, ...]:
     missing = [words for group, words in names.items() if not w.account.groups.get(group)]
     kda, mla = w.k3.mixers.count("kda"), w.k3.mixers.count("mla")
     says = f"The release has tensors of all three: {kda} layers of KDA, {mla} of MLA."
-    return (tested(f"The release lacks {', '.join(missing)}." if missing else says, not missing, w.k3.sources),)
+    return (decided(f"The release lacks {', '.join(missing)}." if missing else says, not missing, w.k3.sources),)
 
 
 def stored_format(w: World, c: Claim) -> tuple[Part, ...]:
@@ -77,8 +77,8 @@ def stored_format(w: World, c: Claim) -> tuple[Part, ...]:
         "The configuration quantises no activations, and an H20 has no 4-bit arithmetic: its kernels unpack to 16 bits."
     )
     return (
-        tested(first, bits < DTYPE_BITS["F8_E4M3"], w.k3.sources),
-        tested(second, fp4.value > 0, [*w.k3.sources, *fp4.source_ids], core=False),
+        decided(first, bits < DTYPE_BITS["F8_E4M3"], w.k3.sources),
+        decided(second, fp4.value > 0, [*w.k3.sources, *fp4.source_ids], core=False),
     )
 
 
@@ -117,7 +117,7 @@ def reference_total(w: World, c: Claim) -> tuple[Part, ...]:
     last = f"The article's own sum is {shown(own_sum, 'GB')}."
     return (
         number(c, first, said, point(total), "GB", sources),
-        tested("They hold it." if plan.fits else plan.reason, plan.fits, sources),
+        decided("They hold it." if plan.fits else plan.reason, plan.fits, sources),
         number(c, last, said, point(own_sum), "GB", c.source_ids, core=False),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from k3lib.choose.exchange import all_to_all
-from k3lib.claims.verdict import Part, floor, number, tested
+from k3lib.claims.verdict import Part, decided, floor, number
 from k3lib.claims.words import HALF, SMALL, shown
 from k3lib.claims.world import KIN, Check, World, device_range
 from k3lib.deploy.passes import EXCHANGE
@@ -53,8 +53,8 @@ def network_between(w: World, c: Claim) -> tuple[Part, ...]:
         "exchanges experts between servers would lose more."
     )
     return (
-        tested(first, fast / base < 1 + SMALL, w.speed_sources),
-        tested(second, slow / base < HALF, w.speed_sources, core=False),
+        decided(first, fast / base < 1 + SMALL, w.speed_sources),
+        decided(second, slow / base < HALF, w.speed_sources, core=False),
     )
 
 
@@ -69,7 +69,7 @@ def exchange_between(w: World, c: Claim) -> tuple[Part, ...]:
         f"{w.cluster.nodes}, {many / one:.1f} times as long; over {moe} layers {shown(one * moe / KILO, 'ms')} against "
         f"{shown(many * moe / KILO, 'ms')}."
     )
-    return (tested(says, many / one > 1 + SMALL, [*inside.sources, *across.sources, *w.k3.sources]),)
+    return (decided(says, many / one > 1 + SMALL, [*inside.sources, *across.sources, *w.k3.sources]),)
 
 
 def exchange_bottleneck(w: World, c: Claim) -> tuple[Part, ...]:
@@ -91,8 +91,8 @@ def exchange_bottleneck(w: World, c: Claim) -> tuple[Part, ...]:
         f"{w.layout_plain} and {of_step[spread]} as {spread}; most is {most[w.layout_plain]}."
     )
     return (
-        tested(first, whole > 0, [*sources, *w.k3.sources]),
-        tested(second, shares[w.layout_plain] > HALF, w.speed_sources),
+        decided(first, whole > 0, [*sources, *w.k3.sources]),
+        decided(second, shares[w.layout_plain] > HALF, w.speed_sources),
     )
 
 
@@ -131,7 +131,7 @@ def slow_network(w: World, c: Claim) -> tuple[Part, ...]:
         f"{len(slow)} measured exchanges between nodes were reported as too slow although each network card ran at its "
         "full rate; one deployment of K3 ran with InfiniBand off."
     )
-    return (tested(says, bool(slow), [*(x for r in slow for x in r.source_ids), "llmd_k3_h100_august"]),)
+    return (decided(says, bool(slow), [*(x for r in slow for x in r.source_ids), "llmd_k3_h100_august"]),)
 
 
 def superpod_links(w: World, c: Claim) -> tuple[Part, ...]:
@@ -144,7 +144,7 @@ def superpod_links(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"An exchange over 64 of them took {shown(pod, 'us')}, over eight servers of H200 {shown(servers, 'us')}."
     return (
         number(c, first, floor(w.said("B17.bandwidth", "TB/s")), point(both), "TB/s", sources),
-        tested(second, pod < servers, [*own_sources, *others]),
+        decided(second, pod < servers, [*own_sources, *others]),
     )
 
 
@@ -160,12 +160,12 @@ def measure_exchange(w: World, c: Claim) -> tuple[Part, ...]:
         else f"For batches the best layout is {best}."
     )
     return (
-        tested(
+        decided(
             f"{len(faults)} of the exchanges in this book's tables were faults that such a test found.",
             bool(faults),
             [x for r in faults for x in r.source_ids],
         ),
-        tested(second, best.ep > 1, w.speed_sources, core=False),
+        decided(second, best.ep > 1, w.speed_sources, core=False),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k3lib.choose import alternatives as ch
 from k3lib.choose import ways as wy
-from k3lib.claims.verdict import Part, floor, number, tested
+from k3lib.claims.verdict import Part, decided, floor, number
 from k3lib.claims.words import LITTLE, SMALL, kept_of, shown
 from k3lib.claims.world import LEAST, RULES, Check, World
 from k3lib.facts.claims import Claim
@@ -37,8 +37,8 @@ def host_memory(w: World, c: Claim) -> tuple[Part, ...]:
     )
     return (
         number(c, first, w.span("A11.hosts", "TB"), point(high), "TB", c.source_ids),
-        tested(second, works, OF_HOSTS),
-        tested(f"As a service for conversations: {words}.", offline, OF_HOSTS),
+        decided(second, works, OF_HOSTS),
+        decided(f"As a service for conversations: {words}.", offline, OF_HOSTS),
     )
 
 
@@ -50,8 +50,8 @@ def offload_option(w: World, c: Claim) -> tuple[Part, ...]:
         f"{'holds' if works else 'does not hold'} K3."
     )
     return (
-        tested(says, works, OF_HOSTS),
-        tested(
+        decided(says, works, OF_HOSTS),
+        decided(
             f"As a service for conversations: {words}.", None if offline is None else not offline, OF_HOSTS, core=False
         ),
     )
@@ -69,8 +69,8 @@ def fp8_instead(w: World, c: Claim) -> tuple[Part, ...]:
         "be better."
     )
     return (
-        tested(first, least.fits, RULES),
-        tested(second, original.grade != "exact", original.source_ids),
+        decided(first, least.fits, RULES),
+        decided(second, original.grade != "exact", original.source_ids),
     )
 
 
@@ -83,8 +83,8 @@ def reduced_pilot(w: World, c: Claim) -> tuple[Part, ...]:
     )
     second = "The network between servers cannot be, nor the answers."
     return (
-        tested(first, part.layers > 0, [*w.k3.sources, *RULES]),
-        tested(second, w.cluster.nodes == 1, RULES, core=False),
+        decided(first, part.layers > 0, [*w.k3.sources, *RULES]),
+        decided(second, w.cluster.nodes == 1, RULES, core=False),
     )
 
 
@@ -98,8 +98,8 @@ def order_of_work(w: World, c: Claim) -> tuple[Part, ...]:
     )
     second = f"The layout does come before the cache: the best gives {spread:.1f} times the output of the worst."
     return (
-        tested(first, saves, w.k3.sources),
-        tested(second, spread > 1 + SMALL, w.speed_sources),
+        decided(first, saves, w.k3.sources),
+        decided(second, spread > 1 + SMALL, w.speed_sources),
     )
 
 
@@ -112,7 +112,7 @@ def superpod_memory(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"To hold K3, {fewest} cards of {gb} are enough by the ledger."
     return (
         number(c, first, floor(w.said("B18.total_memory", "TB")), point(cards * each), "TB", c.source_ids),
-        tested(second, fewest >= cards, [*w.k3.sources, *RULES]),
+        decided(second, fewest >= cards, [*w.k3.sources, *RULES]),
     )
 
 
@@ -125,8 +125,8 @@ def fewer_bits(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"{len(known) or 'No'} results on tasks are published of K3 in so few bits or fewer."
     holds = min(map(kept_of, known)) >= LITTLE if known else None
     return (
-        tested(first, 0 < cards < w.released_cards, [*w.k3.sources, *RULES]),
-        tested(second, holds, ["unsloth_k3_gguf", "waste_k3"]),
+        decided(first, 0 < cards < w.released_cards, [*w.k3.sources, *RULES]),
+        decided(second, holds, ["unsloth_k3_gguf", "waste_k3"]),
     )
 
 
@@ -145,8 +145,8 @@ def fewer_experts(w: World, c: Claim) -> tuple[Part, ...]:
         first = f"A model with {kept} experts is not in this book's tables."
     second = f"Of answers with so few experts is known: {ch.LEVEL_WORDS[level]}."
     return (
-        tested(first, bool(need.saved) if need else None, [*w.k3.sources, *RULES]),
-        tested(second, True if level == "task" else None, ["k3_mlx", "cerebras_reap"]),
+        decided(first, bool(need.saved) if need else None, [*w.k3.sources, *RULES]),
+        decided(second, True if level == "task" else None, ["k3_mlx", "cerebras_reap"]),
     )
 
 

@@ -10,9 +10,9 @@ from k3lib.claims.verdict import (
     Verdict,
     between,
     ceiling,
+    decided,
     floor,
     number,
-    tested,
 )
 from k3lib.claims.words import shown
 from k3lib.claims.world import DEVICE, Check, World
@@ -112,7 +112,7 @@ def production_price(w: World, c: Claim) -> tuple[Part, ...]:
     """The superpod's sum, and what the plan of 32 cards costs."""
     held, said = own(w.row, w.table), price(PRICED["B30"], w.table).default
     says = f"That is a superpod; the plan of {w.cluster.cards} H20 serves K3 for {_sum(held.capex_cny)}."
-    return _priced(w, c.claim_id), tested(says, held.capex_cny.value >= said, held.sources)
+    return _priced(w, c.claim_id), decided(says, held.capex_cny.value >= said, held.sources)
 
 
 CHECKS: dict[str, Check] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.choose.outcome import load_of
-from k3lib.claims.verdict import Part, tested
+from k3lib.claims.verdict import Part, decided
 from k3lib.claims.words import FEW, MANY, SMALL, shown
 from k3lib.claims.world import RULES, Check, World
 from k3lib.deploy.inverse import cuts
@@ -39,8 +39,8 @@ def command_starts(w: World, c: Claim) -> tuple[Part, ...]:
     says = "; ".join(f"{row.item} {FAULTS[row.state]}" for row in faults)
     plan = w.plan(utilisation=w.said("A35.share_int4"), max_model_len=round(w.said("A36.max_model_len")))
     return (
-        tested(f"In vLLM {asked[0].version}: {says}." if faults else "Every option is known.", not faults, sources),
-        tested("The plan behind it fits." if plan.fits else plan.reason, plan.fits, RULES, core=False),
+        decided(f"In vLLM {asked[0].version}: {says}." if faults else "Every option is known.", not faults, sources),
+        decided("The plan behind it fits." if plan.fits else plan.reason, plan.fits, RULES, core=False),
     )
 
 
@@ -54,12 +54,12 @@ def shares_of_card(w: World, c: Claim) -> tuple[Part, ...]:
         short = shown(-_free_gib(second), "GiB", ",.1f")
         says = f"At {low:.2f} FP8 lacks {short} a card: a lower share gives weights less room."
     return (
-        tested(
+        decided(
             f"At {high:.2f} the released files leave {shown(_free_gib(first), 'GiB', ',.1f')} a card.",
             first.fits,
             RULES,
         ),
-        tested(says, second.fits, RULES),
+        decided(says, second.fits, RULES),
     )
 
 
@@ -74,8 +74,8 @@ def start_context(w: World, c: Claim) -> tuple[Part, ...]:
         f"pool, which holds {at_once:.0f} such requests at once."
     )
     return (
-        tested(f"Requests of {shown(w.said('A36.max_model_len'), 'tokens')} fit.", short.fits, RULES),
-        tested(says, taken > 0 or at_once < 1, RULES, core=False),
+        decided(f"Requests of {shown(w.said('A36.max_model_len'), 'tokens')} fit.", short.fits, RULES),
+        decided(says, taken > 0 or at_once < 1, RULES, core=False),
     )
 
 
@@ -84,7 +84,7 @@ def swap_space(w: World, c: Claim) -> tuple[Part, ...]:
     row = known_of("vllm", "--swap-space")
     has = row.state == "present"
     says = f"vLLM {row.version} {'has' if has else 'has no'} --swap-space"
-    return (tested(says + ("." if has else "; with it the server does not start."), has, row.source_ids),)
+    return (decided(says + ("." if has else "; with it the server does not start."), has, row.source_ids),)
 
 
 def cut_length(w: World, c: Claim) -> tuple[Part, ...]:
@@ -99,8 +99,8 @@ def cut_length(w: World, c: Claim) -> tuple[Part, ...]:
     )
     second = f"Of requests so much shorter {cut.concurrency:.0f} fit instead of {held:.0f}."
     return (
-        tested(first, cut.gives_gib > 0, RULES),
-        tested(second, cut.concurrency > held, RULES, core=False),
+        decided(first, cut.gives_gib > 0, RULES),
+        decided(second, cut.concurrency > held, RULES, core=False),
     )
 
 
@@ -117,9 +117,9 @@ def lower_share(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"Where weights or cache run short it does harm: the cache loses {shown(-inside, 'GiB', ',.1f')}."
     third = f"vLLM {swap.version} has {'a' if swap.state == 'present' else 'no'} swap space."
     return (
-        tested(first, outside > 0, RULES),
-        tested(second, inside >= 0, RULES, core=False),
-        tested(third, swap.state == "present", swap.source_ids),
+        decided(first, outside > 0, RULES),
+        decided(second, inside >= 0, RULES, core=False),
+        decided(third, swap.state == "present", swap.source_ids),
     )
 
 
@@ -139,8 +139,8 @@ def last_resorts(w: World, c: Claim) -> tuple[Part, ...]:
         f"{shown(cut.gives_gib, 'GiB', ',.1f')} a card."
     )
     return (
-        tested(first, bool(fewer and outside), sources),
-        tested(second, cut.gives_gib <= 0, RULES, core=False),
+        decided(first, bool(fewer and outside), sources),
+        decided(second, cut.gives_gib <= 0, RULES, core=False),
     )
 
 
@@ -157,12 +157,12 @@ def chat_settings(w: World, c: Claim) -> tuple[Part, ...]:
         f"{shown(before / KILO, 's', '.2f')}: it only lets more requests run."
     )
     return (
-        tested(
+        decided(
             f"Prompts in chunks are an option of vLLM {chunks.version}, on by default.",
             chunks.state == "present",
             chunks.source_ids,
         ),
-        tested(says, after < before * (1 - SMALL), w.speed_sources),
+        decided(says, after < before * (1 - SMALL), w.speed_sources),
     )
 
 
@@ -177,8 +177,8 @@ def eager_mode(w: World, c: Claim) -> tuple[Part, ...]:
     one, many = (kept_without_graphs(w, n) for n in (1, MANY))
     says = f"It leaves {one:.2f} of the output with one client and {many:.2f} with {MANY}, by the speed model."
     return (
-        tested(f"It saves {shown(graphs.gib, 'GiB', ',.1f')} a card.", graphs.bytes > 0, ["mm_h200_logs"]),
-        tested(says, min(one, many) > 1 - SMALL, w.speed_sources),
+        decided(f"It saves {shown(graphs.gib, 'GiB', ',.1f')} a card.", graphs.bytes > 0, ["mm_h200_logs"]),
+        decided(says, min(one, many) > 1 - SMALL, w.speed_sources),
     )
 
 
@@ -190,8 +190,8 @@ def graphs_off(w: World, c: Claim) -> tuple[Part, ...]:
     first = f"Graphs take {shown(graphs.gib, 'GiB', ',.1f')} a card"
     first += ", less than the article's own reserve, and the plan fits with them." if small else "."
     return (
-        tested(first, not small, ["mm_h200_logs"]),
-        tested(f"Without them {kept:.2f} of the output of {MANY} clients is left.", kept > 1 - SMALL, w.speed_sources),
+        decided(first, not small, ["mm_h200_logs"]),
+        decided(f"Without them {kept:.2f} of the output of {MANY} clients is left.", kept > 1 - SMALL, w.speed_sources),
     )
 
 

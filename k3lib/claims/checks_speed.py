@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.calibrate.predict import ratio
-from k3lib.claims.verdict import Part, number, tested
+from k3lib.claims.verdict import Part, decided, number
 from k3lib.claims.words import BUSY, FEW, HALF, MANY, SETS, SMALL, shown
 from k3lib.claims.world import DEVICE, KIN, PLAN, RULES, Check, World, device_range, k3_runs
 from k3lib.deploy.passes import EXCHANGE, EXPERTS
@@ -37,7 +37,7 @@ def recommended_layout(w: World, c: Claim) -> tuple[Part, ...]:
     return (
         number(c, first, point(1), point(ours / best), "1", w.speed_sources),
         number(c, second, point(1), point(plain / best), "1", w.speed_sources, core=False),
-        tested(third, simple.low >= 1 - TELLS_APART, w.speed_sources, core=False),
+        decided(third, simple.low >= 1 - TELLS_APART, w.speed_sources, core=False),
     )
 
 
@@ -61,8 +61,8 @@ def memory_over_arithmetic(w: World, c: Claim) -> tuple[Part, ...]:
         f"{'hold' if w.base.fits else 'do not hold'} it."
     )
     return (
-        tested(fits, w.base.fits, [*w.k3.sources, *RULES]),
-        tested(second, by_memory / found < SETS, [*w.speed_sources, *sources, *own_sources]),
+        decided(fits, w.base.fits, [*w.k3.sources, *RULES]),
+        decided(second, by_memory / found < SETS, [*w.speed_sources, *sources, *own_sources]),
     )
 
 
@@ -91,9 +91,9 @@ def h20_strengths(w: World, c: Claim) -> tuple[Part, ...]:
     second = f"With contexts of {shown(agents.isl, 'tokens')} and {FEW} clients it is {here / there:.2f}."
     third = f"Few active experts still take {shown(PER_CENT * share, '%')} of a step with {MANY} clients."
     return (
-        tested(first, many >= one, w.speed_sources),
-        tested(second, here / there >= many, w.speed_sources),
-        tested(third, share < HALF, w.speed_sources),
+        decided(first, many >= one, w.speed_sources),
+        decided(second, here / there >= many, w.speed_sources),
+        decided(third, share < HALF, w.speed_sources),
     )
 
 
@@ -114,8 +114,8 @@ def batch_size(w: World, c: Claim) -> tuple[Part, ...]:
         f"that of the experts from {read[0]:.1f} to {shown(read[1], 'ms', '.2f')}."
     )
     return (
-        tested(first, most_tps > first_tps * SETS, [*one.source_ids, *most.source_ids]),
-        tested(second, moved[1] < moved[0], w.speed_sources),
+        decided(first, most_tps > first_tps * SETS, [*one.source_ids, *most.source_ids]),
+        decided(second, moved[1] < moved[0], w.speed_sources),
     )
 
 
@@ -142,9 +142,9 @@ def separation(w: World, c: Claim) -> tuple[Part, ...]:
         f"one group {shown(whole, 'tok/s', ',.1f')}."
     )
     return (
-        tested(first, reads > wide * (1 + SMALL), w.speed_sources),
-        tested(second, there / here <= wide * (1 + SMALL), w.speed_sources),
-        tested(third, apart > whole, [x for r in (*apart_runs, *whole_runs) for x in r.source_ids]),
+        decided(first, reads > wide * (1 + SMALL), w.speed_sources),
+        decided(second, there / here <= wide * (1 + SMALL), w.speed_sources),
+        decided(third, apart > whole, [x for r in (*apart_runs, *whole_runs) for x in r.source_ids]),
     )
 
 

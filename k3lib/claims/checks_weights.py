@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3lib.account.storage import NIBBLES_PER_BYTE
-from k3lib.claims.verdict import Part, floor, number, tested
+from k3lib.claims.verdict import Part, decided, floor, number
 from k3lib.claims.words import shown
 from k3lib.claims.world import DEVICE, RULES, Check, World
 from k3lib.facts.catalog import device_fact
@@ -37,7 +37,7 @@ def weights_fp16(w: World, c: Claim) -> tuple[Part, ...]:
     room = w.said("A05.cards") * w.shown_memory()
     says = f"The cards show {shown(room / TERA, 'TB', ',.2f')}"
     says += ", so it does not go in." if size > room else ", which holds it."
-    return part, tested(says, size > room, _logs())
+    return part, decided(says, size > room, _logs())
 
 
 def weights_fp8(w: World, c: Claim) -> tuple[Part, ...]:
@@ -73,8 +73,8 @@ def memory_by_total(w: World, c: Claim) -> tuple[Part, ...]:
     first = f"The cards of the plan hold {shown(held / TERA, 'TB', ',.2f')}, all experts among it."
     second = f"A token computes with {shown(PER_CENT * used, '%', '.1f')} of the parameters."
     return (
-        tested(first, held >= w.account.bytes, [*w.k3.sources, *RULES]),
-        tested(second, used < 1, w.k3.sources),
+        decided(first, held >= w.account.bytes, [*w.k3.sources, *RULES]),
+        decided(second, used < 1, w.k3.sources),
     )
 
 
@@ -103,8 +103,8 @@ def conversion(w: World, c: Claim) -> tuple[Part, ...]:
         f"{shown(room / TERA, 'TB', ',.1f')}."
     )
     return (
-        tested(first, size < released, w.k3.sources),
-        tested(second, copy < room, [*w.k3.sources, *_logs()]),
+        decided(first, size < released, w.k3.sources),
+        decided(second, copy < room, [*w.k3.sources, *_logs()]),
     )
 
 

@@ -103,7 +103,7 @@ def number(
     return Part(says, of_number(stated, found, *limits), _once(sources), core, stated, found, unit, grade)
 
 
-def tested(says: str, holds: bool | None, sources: Iterable[str], *, core: bool = True) -> Part:
+def decided(says: str, holds: bool | None, sources: Iterable[str], *, core: bool = True) -> Part:
     """A part that a test decides."""
     return Part(says, of_test(holds), _once(sources), core)
 

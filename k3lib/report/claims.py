@@ -24,7 +24,7 @@ COLOURS: dict[Verdict, str] = {
     REFUTED: show.COLOURS["claim"],
     OPEN: show.COLOURS["other"],
 }
-TOPICS = {"moe": "experts", "oom": "short of memory", "option": "compromises", "scope": "what is free"}
+TOPICS = {"moe": "experts", "oom": "running out of memory", "option": "compromises", "scope": "what is free"}
 # Sums of money are shown in millions.
 SHOWN_IN = {"CNY": "million CNY"}
 
@@ -138,9 +138,7 @@ def ledger_tables(found: Mapping[str, Finding]) -> None:
 def summary_table(topics: Mapping[str, Mapping[Verdict, Result]]) -> None:
     """Show how many claims of each topic have each verdict."""
     rows = [[topic_label(topic), *(cell(row[v], "1", "d") for v in VERDICTS)] for topic, row in topics.items()]
-    show.table(
-        ["Topic", "Confirmed", "With correction", "Refuted", "Not decidable"], rows, label="Claims by topic and verdict"
-    )
+    show.table(["Topic", "Confirmed", "Corrected", "Refuted", "Open"], rows, label="Claims by topic and verdict")
 
 
 def summary_figure(found: Mapping[str, Finding]) -> Any:
