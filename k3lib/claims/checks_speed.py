@@ -35,8 +35,8 @@ def recommended_layout(w: World, c: Claim) -> tuple[Part, ...]:
         f"EP inside a server costs output: {simple.value:.2f} ({simple.low:.2f} to {simple.high:.2f}) is left with it."
     )
     return (
-        number(c, first, point(1), point(ours / best), "1", w.speed_sources),
-        number(c, second, point(1), point(plain / best), "1", w.speed_sources, core=False),
+        number(c, first, point(PER_CENT), point(PER_CENT * ours / best), "%", w.speed_sources),
+        number(c, second, point(PER_CENT), point(PER_CENT * plain / best), "%", w.speed_sources, core=False),
         decided(third, simple.low >= 1 - TELLS_APART, w.speed_sources, core=False),
     )
 

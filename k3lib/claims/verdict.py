@@ -146,8 +146,9 @@ class Finding:
 
     @property
     def figure(self) -> Part | None:
-        """The first part that is a figure."""
-        return next((part for part in self.parts if part.stated is not None), None)
+        """The figure that decides: the first that is not plainly confirmed, else the first."""
+        figures = [part for part in self.parts if part.stated is not None]
+        return next((part for part in figures if part.verdict != CONFIRMED), figures[0] if figures else None)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -156,13 +157,23 @@ class Finding:
 
     @property
     def difference(self) -> str:
-        """How far the found figure lies from the stated one; of a statement, how many of its parts hold."""
+        """How far the figure that decides lies from the stated one; of a statement, how many of its parts hold."""
         part = self.figure
         if part is None or part.stated is None or part.found is None:
-            held = sum(p.verdict == CONFIRMED for p in self.parts)
-            return f"{held} of {len(self.parts)} parts hold"
+            return self._holding()
         stated, found = part.stated, part.found.value
         if stated.low != stated.high and not outside(found, stated):
             return "within"
         end = stated.low if found < stated.low or stated.low == stated.high else stated.high
         return f"{PER_CENT * (found / end - 1):+.1f} %".replace("-", "\u2212")
+
+    def _holding(self) -> str:
+        """How much of a statement holds, and whether what goes with it does."""
+        core = [part.verdict for part in self.parts if part.core]
+        held = core.count(CONFIRMED)
+        if len(core) == 1:
+            words = "holds" if held else "open" if core[0] == OPEN else "does not hold"
+        else:
+            words = f"{held} of {len(core)} parts hold"
+        failing = any(part.verdict in (CORRECTED, REFUTED) for part in self.parts if not part.core)
+        return f"{words}; what goes with it does not" if failing and held else words

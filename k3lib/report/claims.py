@@ -102,7 +102,7 @@ def _said(part: Part) -> str:
 
 
 def _figures(one: Finding, made: Mapping[str, Result]) -> str:
-    """What is said and found of a claim's first figure, and the difference; of a statement, how many parts hold."""
+    """What is said and found of the figure that decides, and the difference; of a statement, how many parts hold."""
     part = one.figure
     if part is None or "found" not in made:
         return one.difference
