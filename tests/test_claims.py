@@ -115,7 +115,7 @@ def test_figures_are_those_of_the_sources(found: dict[str, Finding], world: Worl
     assert of("B01") == pytest.approx(2.779931837184) and of("B09") == pytest.approx(1560.860324864)
     assert of("A22") == pytest.approx(50.45 * 1.073741824, rel=1e-3) and of("B08") == pytest.approx(85.085650944)
     assert of("A17") == next(one for one in stated(world.table) if one.item_id == "claim.server8.h20-96").ours.value
-    assert found["A22"].difference == "+23.8 %" and found["A24"].difference == "within"
+    assert found["A22"].difference == "+23.8\u00a0%" and found["A24"].difference == "within"
     assert found["A43"].difference == "does not hold" and found["A42"].difference == "holds"
     assert found["A35"].difference == "1 of 2 parts hold"
     assert found["A36"].difference == "holds; what goes with it does not"

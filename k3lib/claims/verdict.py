@@ -165,7 +165,7 @@ class Finding:
         if stated.low != stated.high and not outside(found, stated):
             return "within"
         end = stated.low if found < stated.low or stated.low == stated.high else stated.high
-        return f"{PER_CENT * (found / end - 1):+.1f} %".replace("-", "\u2212")
+        return f"{PER_CENT * (found / end - 1):+.1f}\u00a0%".replace("-", "\u2212")
 
     def _holding(self) -> str:
         """How much of a statement holds, and whether what goes with it does."""

@@ -108,8 +108,8 @@ def _figures(one: Finding, made: Mapping[str, Result]) -> str:
         return one.difference
     into = SHOWN_IN.get(part.unit, part.unit)
     label = unit(into).label
-    where = f", {label}" if label else ""
-    return f"{_said(part)} said, {cell(made['found'], into, ',.4g')} found{where}: {one.difference}"
+    named = f"\u00a0{label}" if label else ""
+    return f"{_said(part)} said, {cell(made['found'], into, ',.4g')}{named} found: {one.difference}"
 
 
 def claim_row(one: Finding) -> list[Html]:
