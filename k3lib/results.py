@@ -19,6 +19,7 @@ from typing import Any
 
 import sympy as sp
 
+from k3lib.account import estimate_symbols as _estimates  # noqa: F401 - declares its part of the vocabulary
 from k3lib.account import money_symbols as _money  # noqa: F401 - declares its part of the vocabulary
 from k3lib.account import operate_symbols as _operate  # noqa: F401 - declares its part of the vocabulary
 from k3lib.account.symbols import REGISTRY, latex

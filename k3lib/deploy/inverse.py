@@ -84,7 +84,7 @@ def largest_concurrency(plan: Plan, context: int) -> int:
 
 
 def state_blocks(plan: Plan) -> int:
-    """Blocks of a request that hold its states."""
+    """Blocks of a request that hold its states, under an engine that pages them."""
     groups, _ = vllm.layer_groups(
         plan.model.mixers, [stage.layers for stage in plan.stages], plan.engine.rule("group_slack").value
     )

@@ -15,6 +15,7 @@ from k3lib.facts.clusters import clusters
 from k3lib.facts.decisions import Mix
 from k3lib.facts.paths import SCENARIOS, shown
 from k3lib.facts.price_parameters import current, parsed, price_parameter_names, with_parameters
+from k3lib.facts.problems import MOST_SETS, set_by_hand
 from k3lib.facts.tables import problem, read_text
 
 # Ways to store quantised weights that the account knows.
@@ -49,6 +50,10 @@ class Scenario(BaseModel):
     budget_cny: Annotated[float, Field(ge=0, le=1e13, description="what may be invested at once, in yuan")]
     prices: Annotated[str, Field(description="prices that differ, as h20_server_price_cny:1.5e6;cny_per_usd:6.9")]
     price_file: Annotated[str, Field(description="a file of prices in place of the project's, as data/prices.csv")]
+    learn_set: Annotated[
+        int, Field(ge=0, le=MOST_SETS, description="set of the exercises' numbers; 0: the scenario's own")
+    ]
+    learn_values: Annotated[str, Field(description="numbers of exercises that differ, as kv-per-token.cache_bytes:1")]
     reference_models: Annotated[
         str, Field(min_length=1, description="known models to check the account on, separated by commas, or 'all'")
     ]
@@ -67,6 +72,16 @@ class Scenario(BaseModel):
         try:
             if text:
                 current(text)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    @field_validator("learn_values")
+    @classmethod
+    def _known_numbers(cls, text: str) -> str:
+        try:
+            if text:
+                set_by_hand(text)
         except InputError as error:
             raise ValueError(str(error)) from None
         return text

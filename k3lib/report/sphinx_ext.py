@@ -15,13 +15,16 @@ from sphinx.util.docutils import SphinxRole
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.report import directives, trail
+from k3lib.report import directives, learn, trail
 from k3lib.report.changed_page import Changed
+from k3lib.report.glossary import FirstUses, Glossary
+from k3lib.report.learn_pages import Paths
 
 logger = logging.getLogger(__name__)
 
 VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
-SCRIPTS = ("k3.js", "k3-browser.js")
+SCRIPTS = ("k3.js", "k3-browser.js", "k3-quiz.js")
+OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths}
 
 
 class Number(nodes.Inline, nodes.TextElement):
@@ -71,10 +74,10 @@ def _skip(translator: Any, node: nodes.Node) -> None:
 def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Link each number to its trail and put the trails of this page behind its text; drop remote launchers."""
     if "body" in context:
+        pathto = context["pathto"]
         try:
-            context["body"] = trail.linked(
-                context["body"], load_results(app.env), context["pathto"](directives.NUMBERS_PAGE)
-            )
+            body = learn.titled(context["body"], app.env.titles, pathto)
+            context["body"] = trail.linked(body, load_results(app.env), pathto(directives.NUMBERS_PAGE))
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
     context["script_files"] = [f for f in context.get("script_files", []) if not _is_launcher(f)]
@@ -109,8 +112,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register everything with Sphinx."""
     app.add_role("val", Val())
     app.add_node(Number, html=(_visit_number, _depart_number), latex=(_skip, _skip), text=(_skip, _skip))
-    for name, directive in {**directives.DIRECTIVES, "k3-changes": Changed}.items():
+    for name, directive in {**directives.DIRECTIVES, **OF_OTHERS}.items():
         app.add_directive(name, directive)
+    app.add_post_transform(FirstUses)
     for name in SCRIPTS:
         app.add_js_file(name, loading_method="defer")
     app.connect("doctree-resolved", _drop_launcher_nodes)

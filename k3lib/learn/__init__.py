@@ -1,0 +1,1 @@
+"""For trainers: worked problems whose numbers and answers follow from parameters."""
