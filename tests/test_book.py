@@ -26,6 +26,8 @@ PAGES = [
     "what-changed", "notation", "sources", "numbers", "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation", "sources", "numbers",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed", "notation", "sources", "numbers",
+    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/learn", "nb/quiz", "nb/cheat-sheet", "glossary",
+    "what-changed", "notation", "sources", "numbers",
     "bibliography",
     "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation",
     "sources", "numbers", "bibliography",

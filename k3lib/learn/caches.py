@@ -27,8 +27,8 @@ def kv_per_token(given: Given) -> Worked:
     answer = step("Layers that keep a cache, times what one keeps of a token.", "b_{token}", expression, v, "B/token")
     layers = v.get(s.layers, v[s.layers_mla])
     return Worked(
-        f"{given.label} has {layers} layers, of which {v[s.layers_mla]} have multi-head latent attention. Each of these "
-        f"keeps a latent of {v[s.latent_kv]} and a shared key of {v[s.rope]} for a token, at "
+        f"{given.label} has {layers} layers, of which {v[s.layers_mla]} have multi-head latent attention. Each of "
+        f"these keeps a latent of {v[s.latent_kv]} and a shared key of {v[s.rope]} for a token, at "
         f"{given.said('cache_bytes')} an element. How many bytes does one token add to the cache?",
         (answer,),
         "The latent has one head: the number of heads is not in it.",
@@ -98,8 +98,8 @@ def state_slots(given: Given) -> Worked:
         f"{given.said('tp')}. On each card {given.said('free')} are set aside for states in FP32. How many sequences "
         "fit?",
         (each, answer),
-        f"A card holds its share of the heads: a matrix of {v[s.kda_dim]} by {v[s.kda_dim]} for each, and the inputs of "
-        "the convolutions.",
+        f"A card holds its share of the heads: a matrix of {v[s.kda_dim]} by {v[s.kda_dim]} for each, and the inputs "
+        "of the convolutions.",
         "When slots run out, requests wait however much room the token cache has.",
         model.sources,
         (Slip(int(free // (each.value * given.whole("tp"))), "States are split by heads: each card holds a share."),),
@@ -153,7 +153,7 @@ def replicated_latent(given: Given) -> Worked:
     """Token cache on one card of a stage: the latent is on every card."""
     model = model_of(K3)
     v = {**model.values, **CACHE_WIDTHS, s.layers_mla: given.whole("layers")}
-    token = step("What the stage keeps of a token, on each card.", "b_{card}", s.layers_mla * sharding.mla_token_bytes(),
+    token = step("What a card of the stage keeps of a token.", "b_{card}", s.layers_mla * sharding.mla_token_bytes(),
                  v, "B/token")  # fmt: skip
     answer = plain("Times the tokens of all requests.",
                    convert(float(token.value) * given.whole("tokens"), "B", "GiB"), "GiB", ",.3f")  # fmt: skip

@@ -28,8 +28,8 @@ def _load(given: Given) -> dict[sp.Symbol, float]:
 
 def _load_words(given: Given) -> str:
     return (
-        f"A cluster gives {given.said('output')} under full load. {given.said('busy', '%')} of that is asked for, and it "
-        f"is up {given.said('up', '%')} of the time."
+        f"A cluster gives {given.said('output')} under full load. {given.said('busy', '%')} of that is asked for, and "
+        f"it is up {given.said('up', '%')} of the time."
     )
 
 
@@ -58,8 +58,8 @@ def capital_recovery(given: Given) -> Worked:
     paid = given.to("paid", "CNY")
     answer = plain("Times what was paid.", factor.value * paid, "CNY/month", ",.0f")
     return Worked(
-        f"Servers cost {given.said('paid')} and serve {given.said('life')}, after which nothing is got for them. Capital "
-        f"costs {given.number('rate') * 100:g} % a year, charged by the month. What do they cost a month, in yuan?",
+        f"Servers cost {given.said('paid')} and serve {given.said('life')}, after which nothing is got for them. "
+        f"Capital costs {given.number('rate') * 100:g} % a year, charged by the month. What is that a month, in yuan?",
         (factor, answer),
         "An annuity: a twelfth of the rate, over one less the discount of all months.",
         "Spreading the price evenly over the months leaves out the interest.",
@@ -93,7 +93,7 @@ def cost_per_mtok(given: Given) -> Worked:
         f"{_load_words(given)} A month costs {given.said('month')}. What does a million output tokens cost, in yuan?",
         (output, answer),
         "Work out the output of the month first.",
-        "Output tokens carry all of the cost here, and the prompts they answer come with them. Always say which tokens.",
+        "Output tokens carry all of the cost here, and prompts come with them. Always say which tokens.",
         ASSUMED,
         (Slip(float(answer.value) * given.number("busy"), "That is at full load; it is not busy all of the time."),),
     )
@@ -108,9 +108,9 @@ def blended_cost(given: Given) -> Worked:
                 spec=",.2f")  # fmt: skip
     answer = plain("The cost of output over that.", given.number("unit_cost") / many.value, "CNY/Mtok", ",.2f")
     return Worked(
-        f"A million output tokens cost {given.number('unit_cost'):g} yuan. A mean request has {given.said('prompt')} of "
-        f"new prompt, {given.said('cached')} from the cache, and {given.said('answer')} of answer. What does a million "
-        "tokens cost if prompts and answers are counted alike, in yuan?",
+        f"A million output tokens cost {given.number('unit_cost'):g} yuan. A mean request has {given.said('prompt')} "
+        f"of new prompt, {given.said('cached')} from the cache, and {given.said('answer')} of answer. What does a "
+        "million tokens cost if prompts and answers are counted alike, in yuan?",
         (many, answer),
         "How many tokens pass for one that is generated?",
         "The same cluster and the same month: only the word 'token' changed. Compare like with like.",
@@ -168,8 +168,8 @@ def break_even(given: Given) -> Worked:
     )
     return Worked(
         f"A cluster costs {given.said('month')}, gives {given.said('output')} under full load and is up "
-        f"{given.said('up', '%')} of the time. A service asks {given.number('asked'):g} yuan for a million output tokens "
-        "with their prompts. From which utilisation is owning cheaper, in per cent?",
+        f"{given.said('up', '%')} of the time. A service asks {given.number('asked'):g} yuan for a million output "
+        "tokens with their prompts. From which utilisation is owning cheaper, in per cent?",
         (full, answer),
         "At full load, what would the service ask for the month's output?",
         f"{verdict} Ask how busy a cluster will be before asking what it costs.",
@@ -187,9 +187,9 @@ def energy_per_mtok(given: Given) -> Worked:
     month = step("Energy of a month at the meter.", "E", eq.energy_kwh(), values, "kWh/month", spec=",.0f")
     answer = step("Over the output of the month.", "E_{Mtok}", eq.energy_of_mtok(), values, "kWh/Mtok", spec=",.2f")
     return Worked(
-        f"{_load_words(given)} Its computers are rated {given.said('power')} and draw {given.said('drawn', '%')} of it in "
-        f"the mean; the hall takes {given.number('pue'):g} times what they draw. How many kWh does a million output "
-        "tokens need?",
+        f"{_load_words(given)} Its computers are rated {given.said('power')} and draw {given.said('drawn', '%')} of "
+        f"it in the mean; the hall takes {given.number('pue'):g} times what they draw. How many kWh does a million "
+        "output tokens need?",
         (month, answer),
         "Energy of a month over output of a month.",
         "Power is a small part of what a token costs; idle hours make it larger.",

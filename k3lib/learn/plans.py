@@ -56,8 +56,8 @@ def held_width(given: Given) -> Worked:
     floor, multiple = engine.whole("width_floor"), engine.whole("kernel_width_multiple")
     return Worked(
         f"K3's experts have an inner width of {width:,}. {engine.name} splits each over {given.said('tp')} without "
-        f"expert parallelism; no share is narrower than {floor}, and each is a multiple of {multiple}. How many columns "
-        "of each expert does a card hold, padding included?",
+        f"expert parallelism; no share is narrower than {floor}, and each is a multiple of {multiple}. How many "
+        "columns of each expert does a card hold, padding included?",
         (share, waste, held),
         "Divide, raise to the floor, then round up to the multiple.",
         f"Of these columns {quantity(waste.value, '%', ',.0f')} are padding. More tensor parallelism does not shrink "
@@ -105,14 +105,15 @@ def even_share(given: Given) -> Worked:
 def above_even(given: Given) -> Worked:
     """What the tightest card holds above an even share."""
     plan = _of(given)
-    even = plain("An even share.", weight_account(plan.model).bytes / plan.cluster.cards / GIBI, "GiB", ",.2f")
+    total, cards = weight_account(plan.model).bytes / GIBI, plan.cluster.cards // plan.copies
+    even = plain("An even share.", total / cards, "GiB", ",.2f")
     held = plain(
         "Weights of the tightest card, by the ledger.", plan.stages[plan.tightest].weights / GIBI, "GiB", ",.2f"
     )
     answer = plain("The difference.", held.value - even.value, "GiB", ",.2f")
     return Worked(
         f"{_named(plan)}: the tightest card holds {held.said} of weights. By how many GiB is that more than an even "
-        f"share over {quantity(plan.cluster.cards, 'cards')}, of all {quantity(weight_account(plan.model).bytes / GIBI, 'GiB', ',.2f')}?",
+        f"share over {quantity(cards, 'cards')}, of all {quantity(total, 'GiB', ',.2f')}?",
         (even, held, answer),
         "Divide all weights by the cards first.",
         "The difference is what is copied to every card, padded, or on the longest stage. It comes out of the caches.",

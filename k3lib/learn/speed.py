@@ -61,7 +61,7 @@ def step_bytes(given: Given) -> Worked:
     used = _used(tokens, "Different experts of a layer.")
     each = plain("Bytes of one expert.", convert(weight_account(model).expert_bytes, "B", "MB"), "MB", ",.2f")
     total = used.value * given.whole("layers") * each.value / given.whole("tp")
-    answer = plain("Experts times layers times bytes, over the cards that share them.", convert(total, "MB", "GB"), "GB",
+    answer = plain("Experts times layers times bytes, over the cards of the stage.", convert(total, "MB", "GB"), "GB",
                    ",.2f")  # fmt: skip
     return Worked(
         f"A stage has {given.said('layers')} with experts, each split over {given.said('tp')}. A step has "
@@ -165,8 +165,8 @@ def all_to_all(given: Given) -> Worked:
     ends = [fact.value if end is None else end for end in (fact.low, fact.high)]
     return Worked(
         f"On {cluster(name).label} tokens reach the experts of a layer and come back in "
-        f"{quantity(fact.value, 'us', ',.0f')}. K3 has {layers} layers with experts. How many ms of a step are spent so, "
-        "if nothing overlaps?",
+        f"{quantity(fact.value, 'us', ',.0f')}. K3 has {layers} layers with experts. How many ms of a step are spent "
+        "so, if nothing overlaps?",
         (answer,),
         "Time of a layer times layers.",
         "Servers exchange slowly, so a plan of servers keeps the experts of a layer within one; a superpod need not.",
@@ -185,8 +185,8 @@ def bubbles(given: Given) -> Worked:
         "Steps without work over all steps.", r"\phi_{idle}", estimates.idle_share(), values, "1", "%", ",.1f"
     )
     return Worked(
-        f"{given.whole('passes')} passes go one after another through a pipeline of {given.whole('stages')} stages that "
-        "take equally long. Which share of the time is a stage idle, in per cent?",
+        f"{given.whole('passes')} passes go one after another through a pipeline of {given.whole('stages')} stages "
+        "that take equally long. Which share of the time is a stage idle, in per cent?",
         (answer,),
         "Draw it: the last pass ends after passes plus stages less one steps, and each stage works for passes of them.",
         "A pipeline needs at least as many passes in flight as it has stages, or cards wait.",
@@ -206,8 +206,8 @@ def output_of_tpot(given: Given) -> Worked:
     values = {s.decode_tokens: given.whole("requests"), e.token_s: given.to("tpot", "s")}
     answer = step("Requests over the time of a token.", "v", estimates.output_tps(), values, "tok/s", spec=",.1f")
     return Worked(
-        f"{given.said('requests')} generate at once, each with a time per output token of {given.said('tpot')}. What is "
-        "the output of all, in tokens a second?",
+        f"{given.said('requests')} generate at once, each with a time per output token of {given.said('tpot')}. What "
+        "is the output of all, in tokens a second?",
         (answer,),
         "One request gives one token in that time.",
         "It is an upper bound: while prompts are read, some requests wait.",
@@ -248,10 +248,10 @@ def prompt_time(given: Given) -> Worked:
     answer = step("Over what all cards together compute.", "t_{prompt}", estimates.prompt_s(), values, "s", spec=",.3f")
     low, high = (answer.value * np.exp(sign * share.spread) for sign in (-1, 1))
     return Worked(
-        f"A token multiplies {quantity(active / GIGA, 'billion parameters', ',.1f')} of K3. {given.said('cards')} of the "
-        f"kind {device.upper()} compute {quantity(convert(peak, 'MFLOPS', 'TFLOPS'), 'TFLOPS', ',.0f')} each in BF16, of which large matrices "
-        f"reach {quantity(convert(share.value, '1', '%'), '%', ',.0f')}. How many seconds does a prompt of {given.said('tokens')} "
-        "take at least, if all cards work on it at once?",
+        f"A token multiplies {quantity(active / GIGA, 'billion parameters', ',.1f')} of K3. {given.said('cards')} of "
+        f"the kind {device.upper()} compute {quantity(convert(peak, 'MFLOPS', 'TFLOPS'), 'TFLOPS', ',.0f')} each in "
+        f"BF16, of which large matrices reach {quantity(convert(share.value, '1', '%'), '%', ',.0f')}. How many "
+        f"seconds does a prompt of {given.said('tokens')} take at least, if all cards work on it at once?",
         (work, answer),
         "A weight costs a multiplication and an addition for each token.",
         "In a pipeline only one stage works on a prompt at a time, so a single prompt takes longer than this.",
@@ -267,13 +267,13 @@ def draft_gain(given: Given) -> Worked:
     """Tokens of a pass against the time of its drafts."""
     values = {e.accepted: given.number("accepted"), s.drafted_tokens: given.whole("drafted"),
               e.verify_us: given.to("step", "us"), s.draft_us: given.to("draft", "us")}  # fmt: skip
-    longer = step("A pass with its drafts, over one without.", r"t / t_{pass}", 1 / (estimates.draft_gain() / e.accepted),
+    longer = step("A pass with drafts over one without.", r"t / t_{pass}", 1 / (estimates.draft_gain() / e.accepted),
                   values, "1", spec=",.3f")  # fmt: skip
     answer = step("Tokens of a pass over that.", "g", estimates.draft_gain(), values, "1", spec=",.2f")
     return Worked(
         f"A pass takes {given.said('step')} and yields one token of a request. With {given.whole('drafted')} drafted "
-        f"tokens, {given.said('draft')} each, it yields {given.number('accepted'):g} on average. How many times as fast "
-        "is one request, if checking the drafts makes the pass no longer?",
+        f"tokens, {given.said('draft')} each, it yields {given.number('accepted'):g} on average. How many times as "
+        "fast is one request, if checking the drafts makes the pass no longer?",
         (longer, answer),
         "Tokens of a pass over the time of a pass, with and without drafts.",
         "Acceptance depends on the text: a repeated passage flatters, prose does not. Measure it on your prompts.",
@@ -288,11 +288,11 @@ def load_time(given: Given) -> Worked:
     model = model_of(K3)
     values = {e.file_bytes: weight_account(model).bytes, e.file_rate: given.to("rate", "MB/s"),
               e.readers: given.whole("servers")}  # fmt: skip
-    answer = step("Bytes over what all servers read in a second.", "t_{load}", estimates.loading_s(), values, "s", "min",
+    answer = step("Bytes over what all servers read.", "t_{load}", estimates.loading_s(), values, "s", "min",
                   ",.2f")  # fmt: skip
     return Worked(
-        f"K3's files are {quantity(weight_account(model).bytes / GIGA, 'GB', ',.0f')}. {given.whole('servers')} servers "
-        f"each read their share at {given.said('rate')}. How many minutes does loading take at least?",
+        f"K3's files are {quantity(weight_account(model).bytes / GIGA, 'GB', ',.0f')}. {given.whole('servers')} "
+        f"servers each read their share at {given.said('rate')}. How many minutes does loading take at least?",
         (answer,),
         "All servers read at once, each a part.",
         "Every restart and every change of the model costs this time. Fast local disks pay for themselves.",

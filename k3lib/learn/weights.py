@@ -59,7 +59,7 @@ def naive_width(given: Given) -> Worked:
         "routed experts?",
         (true, naive),
         "Put the width of the residual stream where the latent belongs.",
-        "The wrong width multiplies the count by the hidden width over the latent. Public tools have made this mistake.",
+        "The wrong width multiplies the count by the hidden width over the latent. Public tools make this mistake.",
         model.sources,
         (Slip(true.value, "That is the true count. What does someone find who takes the hidden width?"),),
         grade="exact",

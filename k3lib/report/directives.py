@@ -106,7 +106,6 @@ class Notation(SphinxDirective):
     """Every symbol of the account with its unit and meaning, by topic."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.get_domain("math").data["has_equations"][self.env.docname] = True
         found: list[nodes.Node] = []
         topics = dict.fromkeys(q.topic for q in REGISTRY.values())
         for topic in topics:
@@ -147,7 +146,6 @@ class Numbers(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         results = res.load(Path(self.env.srcdir) / "_generated" / "results.json")
         self.env.note_dependency("_generated/results.json")
-        self.env.get_domain("math").data["has_equations"][self.env.docname] = True
         titles = _notebook_titles(Path(self.env.srcdir) / "nb")
         found: list[nodes.Node] = []
         groups: dict[tuple[str, ...], int] = {}

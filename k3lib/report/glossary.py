@@ -28,7 +28,7 @@ def to_page(docname: str, page: str) -> addnodes.pending_xref:
     link = addnodes.pending_xref(
         "", refdomain="std", reftype="doc", reftarget=f"/{page}", refexplicit=False, refwarn=True, refdoc=docname
     )
-    link += nodes.inline(text=page, classes=["std", "std-doc"])
+    link.append(nodes.inline(text=page, classes=["std", "std-doc"]))
     return link
 
 
@@ -49,7 +49,7 @@ class Glossary(SphinxDirective):
         if row.abbreviation:
             standard._note_term(row.abbreviation, row.anchor, location=term)
             term += nodes.Text(f" ({row.abbreviation})")
-        chinese = [nodes.raw("", ' <span lang="zh">', format="html"), nodes.Text(row.chinese)]
+        chinese = [nodes.raw("", ' \u00b7 <span lang="zh">', format="html"), nodes.Text(row.chinese)]
         term += [*chinese, nodes.raw("", "</span>", format="html")]
         return term
 

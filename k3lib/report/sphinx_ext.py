@@ -48,7 +48,6 @@ class Val(SphinxRole):
             return [nodes.literal(text=self.text)], []
         number = Number(self.rawtext, "", key=match["key"])
         number += nodes.Text(text)
-        self.env.get_domain("math").data["has_equations"][self.env.docname] = True
         return [number], []
 
 
@@ -90,6 +89,19 @@ def _is_launcher(script: Any) -> bool:
     return "thebe" in name or "thebe" in body
 
 
+def _note_equations(app: Sphinx, doctree: nodes.document) -> None:
+    """Ask for the script that sets equations also where they stand in HTML or in the note beside a number.
+
+    Sphinx itself looks for its own nodes only, and does so after the directives have run. The list of all numbers keeps
+    its equations as they are written: to set them by the thousand takes a browser half a minute.
+    """
+    if app.env.docname == directives.NUMBERS_PAGE:
+        return
+    raw = any('class="math' in node.astext() for node in doctree.findall(nodes.raw))
+    if raw or any(doctree.findall(Number)):
+        app.env.get_domain("math").data["has_equations"][app.env.docname] = True
+
+
 def _drop_launcher_nodes(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for node in list(doctree.findall(nodes.raw)):
         if "thebe" in node.astext():
@@ -117,6 +129,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(FirstUses)
     for name in SCRIPTS:
         app.add_js_file(name, loading_method="defer")
+    app.connect("doctree-read", _note_equations)
     app.connect("doctree-resolved", _drop_launcher_nodes)
     app.connect("html-page-context", _finish_page, priority=900)
     app.connect("build-finished", _copy_assets)
