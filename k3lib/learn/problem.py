@@ -144,7 +144,7 @@ class Worked:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem with its numbers filled in. chapter: page that teaches it. trail: `result` in the book."""
+    """A problem with its numbers filled in. chapter: the page that teaches it."""
 
     problem_id: str
     topic: str
