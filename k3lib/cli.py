@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from k3lib import cli_compare, cli_launch, cli_plan, cli_read, cli_search
-from k3lib import cli_compare, cli_plan, cli_read, cli_reduce, cli_search
+from k3lib import cli_compare, cli_launch, cli_plan, cli_read, cli_reduce, cli_search
 from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 DESCRIPTION = """\

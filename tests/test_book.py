@@ -15,27 +15,10 @@ from playwright.sync_api import Browser, Page
 
 from k3lib.account.symbols import REGISTRY
 from k3lib.facts.catalog import sources
+from k3lib.facts.paths import ROOT
 from k3lib.report.trail import anchor, source_anchor
 
-PAGES = [
-    "index", "nb/how-large-is-k3", "nb/does-the-account-close", "nb/what-a-token-costs", "nb/what-one-card-holds",
-    "nb/which-layouts-are-legal", "nb/against-the-logs", "nb/what-has-been-measured", "nb/where-a-steps-time-goes",
-    "nb/how-good-are-the-predictions", "nb/k3-on-32-h20-predicted", "nb/the-32-card-plan", "nb/the-64-card-superpod",
-    "nb/side-by-side", "nb/the-alternatives", "nb/what-we-recommend", "nb/what-it-costs-to-own", "nb/own-rent-or-api",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/launching",
-    "what-changed", "notation", "sources", "numbers", "bibliography",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation", "sources", "numbers",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed", "notation", "sources", "numbers",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/learn", "nb/quiz", "nb/cheat-sheet", "glossary",
-    "what-changed", "notation", "sources", "numbers",
-    "bibliography",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/acceptance", "nb/pilot", "what-changed", "notation",
-    "sources", "numbers", "bibliography",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/trouble-shooting", "nb/operating", "what-changed",
-    "notation", "sources", "numbers", "bibliography",
-    "nb/what-the-price-depends-on", "nb/prices-and-sources", "nb/two-articles", "what-changed", "notation", "sources",
-    "numbers", "bibliography",
-]  # fmt: skip
+PAGES = ["index", *re.findall(r"file: *(\S+)", (ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))]
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),
     "dark": dict(viewport={"width": 1400, "height": 900}, color_scheme="dark"),

@@ -6,7 +6,7 @@ from k3lib.choose.outcome import load_of
 from k3lib.claims.verdict import Part, decided
 from k3lib.claims.words import FEW, MANY, SMALL, shown
 from k3lib.claims.world import RULES, Check, World
-from k3lib.deploy.inverse import cuts
+from k3lib.deploy.cuts import cuts
 from k3lib.deploy.ledger import Line
 from k3lib.deploy.plan import Plan
 from k3lib.deploy.speed import answer, question
