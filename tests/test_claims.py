@@ -168,10 +168,11 @@ def test_a_changed_option_changes_the_verdict(
 ) -> None:
     assert found["A38"].verdict == REFUTED
 
-    def all_there(holder: str, item: str) -> facts.Evidence:
-        return known_of(holder, item).model_copy(update={"state": "present"})
-
-    monkeypatch.setattr(checks_settings, "known_of", all_there)
+    for look_up in (known_of, facts.option_of):
+        monkeypatch.setattr(
+            checks_settings, look_up.__name__,
+            lambda holder, item, real=look_up: real(holder, item).model_copy(update={"state": "present"}),
+        )  # fmt: skip
     assert finding(claims()["A38"], world).verdict == CONFIRMED
     assert finding(claims()["A34"], world).verdict == CONFIRMED
 
@@ -294,8 +295,8 @@ def test_a_bad_row_is_named(old: str, new: str, words: list[str], tmp_path: Path
 def test_figures_of_a_claim_that_is_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="claim 'B99'"):
         facts.claims(tables(tmp_path, "claims.csv", "B19,storage,file_system", "B99,storage,file_system"))
-    with pytest.raises(InputError, match="Did you mean '--swap-space'"):
-        known_of("vllm", "--swap-spaces")
+    with pytest.raises(InputError, match="Did you mean '--nnodes'"):
+        known_of("vllm", "--nnode")
     with pytest.raises(InputError, match="no check 'devce_figure'"):
         finding(claims()["A02"].model_copy(update={"check": "devce_figure"}), World())
 

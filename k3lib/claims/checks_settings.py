@@ -10,7 +10,7 @@ from k3lib.deploy.cuts import cuts
 from k3lib.deploy.ledger import Line
 from k3lib.deploy.plan import Plan
 from k3lib.deploy.speed import answer, question
-from k3lib.facts.claims import Claim, known_of
+from k3lib.facts.claims import Claim, known_of, option_of
 from k3lib.facts.variants import offload, variants
 from k3lib.units import GIBI, KILO
 
@@ -33,7 +33,7 @@ def graphs_line(plan: Plan) -> Line:
 
 def command_starts(w: World, c: Claim) -> tuple[Part, ...]:
     """The doubtful options of the article's command, and whether the plan behind it fits."""
-    asked = [known_of("vllm", name) for name in ("--swap-space", "--quantization awq", "--nnodes")]
+    asked = [option_of("vllm", "--swap-space"), *(known_of("vllm", x) for x in ("--quantization awq", "--nnodes"))]
     faults = [row for row in asked if row.state in FAULTS]
     sources = [x for row in asked for x in row.source_ids]
     says = "; ".join(f"{row.item} {FAULTS[row.state]}" for row in faults)
@@ -81,7 +81,7 @@ def start_context(w: World, c: Claim) -> tuple[Part, ...]:
 
 def swap_space(w: World, c: Claim) -> tuple[Part, ...]:
     """Whether the engine has the option."""
-    row = known_of("vllm", "--swap-space")
+    row = option_of("vllm", "--swap-space")
     has = row.state == "present"
     says = f"vLLM {row.version} {'has' if has else 'has no'} --swap-space"
     return (decided(says + ("." if has else "; with it the server does not start."), has, row.source_ids),)
@@ -109,7 +109,7 @@ def lower_share(w: World, c: Claim) -> tuple[Part, ...]:
     high, low = w.said("A35.share_int4"), w.said("A35.share_fp8")
     inside = _free_gib(w.plan(utilisation=low)) - _free_gib(w.plan(utilisation=high))
     outside = (high - low) * w.base.capacity / GIBI
-    swap = known_of("vllm", "--swap-space")
+    swap = option_of("vllm", "--swap-space")
     first = (
         f"From {high:.2f} to {low:.2f} it frees {shown(outside, 'GiB', ',.1f')} outside the share, where graphs and "
         "workspaces may run short."
@@ -150,7 +150,7 @@ def chat_settings(w: World, c: Claim) -> tuple[Part, ...]:
     lengths = (round(w.said(f"A43.{name}")) for name in ("length_before", "length_after"))
     plans = (w.plan(layout=w.layout_plain, max_model_len=n) for n in lengths)
     before, after = (answer(question(plan, load), w.numbers).ttft_mean_ms for plan in plans)
-    chunks = known_of("vllm", "--enable-chunked-prefill")
+    chunks = option_of("vllm", "--enable-chunked-prefill")
     says = (
         f"With a shorter limit a client waits {shown(after / KILO, 's', '.2f')} for the first token, with the "
         "longer one "

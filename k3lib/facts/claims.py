@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from k3lib.errors import InputError, near
 from k3lib.facts.catalog import AsOf, Sourced, article_figures, checked, sources
+from k3lib.facts.flags import engine_starts, parser
 from k3lib.facts.paths import DATA, shown
 from k3lib.facts.tables import Grade, Identifier, OptionalNumber, Text, load_rows
 from k3lib.units import UNITS
@@ -98,3 +99,13 @@ def known_of(holder: str, item: str) -> Evidence:
     if item not in known:
         raise InputError(f"data/claim_evidence.csv has no '{item}' of {holder}. {near(item, known)}")
     return known[item]
+
+
+def option_of(engine: str, name: str) -> Evidence:
+    """Whether an engine's own parser knows an option. Raises InputError for an engine whose parser was not taken."""
+    taken, start = parser(engine), engine_starts().get(engine)
+    if taken is None or start is None:
+        raise InputError(f"no parser of '{engine}' stands in data/engine_parsers")
+    as_of = sources()[start.source_id].as_of
+    return Evidence(holder=engine, version=taken.version, item=name, grade="exact", as_of=as_of,
+                    state="present" if name in taken.by_name() else "absent", source_id=start.source_id)  # fmt: skip
