@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
+from types import ModuleType
+
 import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k3lib.account import attention, blocks, cache, offload, passes, readings, sharding, storage, tensors
+from k3lib.account import (
+    acceptance,
+    attention,
+    blocks,
+    cache,
+    estimates,
+    loading,
+    network,
+    offload,
+    passes,
+    readings,
+    servers,
+    sharding,
+    storage,
+    tensors,
+)
 from k3lib.account import symbols as s
 from k3lib.errors import InputError
 from k3lib.evaluate import arrays, exact, whole
@@ -184,6 +202,12 @@ PASS_TERMS = [passes.dense_us(), passes.experts_us(), passes.busiest_card_expert
               passes.engine_us(), offload.offloaded_us(offload.copied_us()), offload.computed_us()]  # fmt: skip
 
 
+def plain_equations(module: ModuleType) -> list[sp.Expr]:
+    """The equations of a module that take nothing."""
+    found = [f for name, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
+    return [f() for f in found if not inspect.signature(f).parameters and not f.__name__.startswith("_")]
+
+
 def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
     used = {
         str(x) for m in map(load_model, PUBLISHED_BYTES) for a in m.arrays for x in sp.sympify(a.bytes).free_symbols
@@ -209,6 +233,8 @@ def test_every_symbol_used_is_declared_and_every_declared_one_is_used() -> None:
         sharding.block_bytes(sharding.mla_token_bytes()),
     ]
     laid += [sharding.index_token_bytes(), sharding.packed_token_bytes(), *PASS_TERMS]  # fmt: skip
+    for module in (acceptance, estimates, loading, network, servers):
+        laid += plain_equations(module)
     used |= {str(x) for expression in laid for x in expression.free_symbols}
     assert used == {q.name for q in s.REGISTRY.values() if q.topic != "costs"}  # these have a test of their own
 

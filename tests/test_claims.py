@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import shutil
@@ -305,20 +304,6 @@ def test_every_figure_that_existed_is_still_there() -> None:
     assert {"A05.total_memory", "A20.ep", "A27.tokens_high", "B22.low_bits", "A53.pilot_cards"} <= set(
         article_figures()
     )
-
-
-def test_arrows_run_one_way() -> None:
-    """Claims use what lies below them; nothing below them, and not the command, uses claims."""
-
-    def used(path: Path) -> set[str]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-        return {name.split(".")[1] for name in names if name.startswith("k3lib.")}
-
-    above = {"report", "cli", "reading"}
-    assert not {path.name for path in (ROOT / "k3lib/claims").glob("*.py") if used(path) & above}
-    below = [p for p in (ROOT / "k3lib").rglob("*.py") if p.parent.name not in ("claims", "report", "k3lib")]
-    assert len(below) > 100 and not {path.name for path in below if "claims" in used(path) - {"facts"}}
 
 
 # The page

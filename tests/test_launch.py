@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
@@ -394,17 +393,6 @@ def test_a_bad_row_of_flags_is_named(
 def test_shell_text_is_marked_only_where_it_is_ours() -> None:
     text = "$LWS_WORKER_INDEX"
     assert (quoted(Shell(text)), quoted(text)) == (f'"{text}"', f"'{text}'")
-
-
-def test_arrows_run_one_way() -> None:
-    before = {"account", "calibrate", "choose", "cost", "deploy", "engines", "facts", "models"}
-    for path in (ROOT / "k3lib").rglob("*.py"):
-        room = path.relative_to(ROOT / "k3lib").parts[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("k3lib."):
-                other = str(node.module).split(".")[1]
-                assert not (room in before and other == "launch"), path
-                assert not (room == "launch" and other in ("report", "cli", "reading", "calibrate")), path
 
 
 # The command as people type it.

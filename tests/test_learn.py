@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
@@ -45,29 +44,6 @@ def base() -> dict[str, Problem]:
 
 
 # Arrows
-
-
-ORDER = ("units", "errors", "facts", "account", "evaluate", "models", "engines", "deploy", "calibrate", "choose",
-         "cost", "learn", "report", "cli")  # fmt: skip
-
-
-def imported(path: Path) -> set[str]:
-    """The rooms of the library that a module imports from."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("k3lib"):
-            parts = (node.module or "").split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-    return found
-
-
-def test_arrows_run_one_way_into_learn_and_out_of_it() -> None:
-    place = {name: at for at, name in enumerate(ORDER)}
-    for path in sorted((ROOT / "k3lib" / "learn").glob("*.py")):
-        assert {place.get(name, 0) for name in imported(path)} <= set(range(place["learn"] + 1)), path
-    for name in ORDER[: place["learn"]]:
-        for path in sorted((ROOT / "k3lib").glob(f"{name}/*.py")):
-            assert "learn" not in imported(path), path
 
 
 # Problems
