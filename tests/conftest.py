@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from k3lib import results as res
 from k3lib.cli import main
 from k3lib.facts.paths import DATA, ROOT
 from k3lib.report.run import Job, Runner
@@ -114,6 +115,11 @@ def run_notebook(name: str, folder: Path, **parameters: object) -> Any:
     """A notebook as a build executes it, under these parameters."""
     with Runner(folder, folder / "build.log") as runner:
         return runner.notebook(Job(ROOT / "notebooks" / f"{name}.ipynb", parameters))
+
+
+def results_of(name: str, folder: Path, **parameters: object) -> dict[str, res.Result]:
+    """Results of one notebook under these parameters."""
+    return {r.key: r for r in res.collect(name, run_notebook(name, folder, **parameters))}
 
 
 @pytest.fixture(scope="session")

@@ -7,20 +7,9 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-
-from k3lib import results as res
-from k3lib.facts.paths import ROOT
-from k3lib.report import notebooks as nbs
-from k3lib.report.execute import execute
+from conftest import results_of
 
 PLACES = ("nvme-1", "nvme-2", "nvme-4", "nvme-8", "parallel", "nfs", "memory", "nvme-4-ahead", "parallel-ahead")
-
-
-def ran(name: str, folder: Path, **parameters: object) -> dict[str, res.Result]:
-    """Results of one notebook under other parameters."""
-    target = folder / f"{name}.ipynb"
-    execute(ROOT / "notebooks" / f"{name}.ipynb", target, parameters)
-    return {r.key: r for r in res.collect(name, nbs.read(target))}
 
 
 def test_the_keys_that_acceptance_owes(book: Path) -> None:
@@ -53,15 +42,15 @@ def test_the_pages_link_to_each_other_and_their_commands_stand_as_typed(book: Pa
 
 
 def test_a_card_that_holds_all_needs_no_reduced_files_and_one_without_links_no_network_limit(tmp_path: Path) -> None:
-    pilot = ran("pilot", tmp_path, device="b300", cards=64)
+    pilot = results_of("pilot", tmp_path, device="b300", cards=64)
     assert "whole model" in str(pilot["pilot.holds"].value) and "holds the whole model" in str(
         pilot["pilot.article"].value
     )
-    acceptance = ran("acceptance", tmp_path, device="b300", cards=64)
+    acceptance = results_of("acceptance", tmp_path, device="b300", cards=64)
     assert "is not known here" in str(acceptance["acceptance.network.answer"].value)
 
 
 def test_a_plan_that_does_not_fit_shows_the_reason(tmp_path: Path) -> None:
-    found = ran("acceptance", tmp_path, device="h20-96", layout="tp16,pp1", engine="sglang")
+    found = results_of("acceptance", tmp_path, device="h20-96", layout="tp16,pp1", engine="sglang")
     assert "does not fit" in str(found["acceptance.which"].value) or "--layout" in str(found["acceptance.which"].value)
     assert "stands in" in str(found["acceptance.load.answer"].value)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import run_notebook
+from conftest import results_of
 
-from k3lib import results as res
 from k3lib.facts.clusters import clusters
 from k3lib.facts.decisions import decisions
 from k3lib.facts.scenario import load_scenario
@@ -18,11 +17,6 @@ from k3lib.facts.workloads import workloads
 FIGURES = ("output_tps", "tps_per_user", "ttft_ms", "max_context", "max_concurrency", "kwh_per_mtok")
 COMPARED = ("h20x32", "h20-141x32", "h200x32", "h200x64", "a3x64", "gb200-nvl72-64", "gb300-nvl72-64", "atlas950x64",
             "floor80x64")  # fmt: skip
-
-
-def ran(name: str, folder: Path, **parameters: object) -> dict[str, res.Result]:
-    """Results of one notebook under other parameters."""
-    return {r.key: r for r in res.collect(name, run_notebook(name, folder, **parameters))}
 
 
 def test_the_keys_that_the_comparison_owes(book: Path) -> None:
@@ -61,7 +55,7 @@ def test_pages_name_the_scenario_and_the_home_page_the_choice(book: Path) -> Non
 
 
 def test_another_superpod_is_another_page(tmp_path: Path) -> None:
-    found = ran("the-64-card-superpod", tmp_path, superpod="gb200-nvl72-64")
+    found = results_of("the-64-card-superpod", tmp_path, superpod="gb200-nvl72-64")
     assert found["pod.name"].value == clusters()["gb200-nvl72-64"].label
     assert (found["pod.status.cn"].value, found["pod.status.other"].value) == ("not to be had", "to be had")
     assert found["pod.first.output_tps"].value > 0
@@ -69,7 +63,7 @@ def test_another_superpod_is_another_page(tmp_path: Path) -> None:
 
 def test_another_situation_is_another_choice(tmp_path: Path) -> None:
     base = load_scenario()
-    found = ran("what-we-recommend", tmp_path, region="other", data_stays="no")
+    found = results_of("what-we-recommend", tmp_path, region="other", data_stays="no")
     assert str(found["recommend.yours.choice"].value).startswith("api:")
     assert "outside China, texts may leave the house" in str(found["recommend.yours.words"].value)
     assert f"{base.mtok_per_day:,.0f} million tokens" in str(found["recommend.yours.words"].value)
@@ -77,6 +71,6 @@ def test_another_situation_is_another_choice(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_holds_nothing_says_so_and_has_another_in_its_place(tmp_path: Path) -> None:
-    found = ran("the-32-card-plan", tmp_path, cards=8)
+    found = results_of("the-32-card-plan", tmp_path, cards=8)
     assert "does not hold the model" in str(found["plan32.which"].value)
     assert found["plan32.name"].value == clusters()["h20x32"].label

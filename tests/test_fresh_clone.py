@@ -14,7 +14,11 @@ def test_make_book_in_a_fresh_clone(tmp_path: Path) -> None:
     """What was computed before from the same inputs is taken from here: that depends on no place and saves minutes."""
     clone = tmp_path / "a fresh clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIRTUAL_ENV", "PYTEST", "MAKE", "PYTHON"))}
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("VIRTUAL_ENV", "PYTEST", "MAKE", "MFLAGS", "ARGS", "PYTHON"))
+    }
     environment[kept.FOLDER] = str(kept.folder())
     done = subprocess.run(["make", "book"], cwd=clone, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

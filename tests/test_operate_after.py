@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from conftest import changed_data, k3_here
+from conftest import changed_data, k3_here, results_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading_inputs import vllm_log
 from test_read import SET_UP, bench
 
-from k3lib import results as res
 from k3lib.calibrate.against import Compared
 from k3lib.calibrate.predict import numbers, speed
 from k3lib.deploy.caches import Settings
@@ -33,7 +32,6 @@ from k3lib.deploy.speed import Options, answer, question
 from k3lib.engines.layout import parse_cluster, parse_layout
 from k3lib.errors import InputError
 from k3lib.facts import operating as facts
-from k3lib.facts.paths import ROOT
 from k3lib.facts.scenario import load_scenario
 from k3lib.models.model import load_model
 from k3lib.operate import alerts as al
@@ -42,9 +40,7 @@ from k3lib.operate.draft import break_even
 from k3lib.operate.levels import network_bytes
 from k3lib.operate.watched import Watched, watched
 from k3lib.reading.records import Failure
-from k3lib.report import notebooks as nbs
 from k3lib.report import operating
-from k3lib.report.execute import execute
 from k3lib.units import GIBI
 
 SCENARIO = load_scenario()
@@ -490,9 +486,7 @@ def test_the_files_hold_under_other_scenarios(changed: dict[str, Any], word: str
     [("trouble-shooting", {"engine": "sglang", "device": "h200"}), ("operating", {"cards": 8, "mix": "rag:100"})],
 )
 def test_the_pages_hold_under_other_scenarios(name: str, changed: dict[str, Any], tmp_path: Path) -> None:
-    target = tmp_path / f"{name}.ipynb"
-    execute(ROOT / "notebooks" / f"{name}.ipynb", target, changed)
-    found = {r.key: r.value for r in res.collect(name, nbs.read(target))}
+    found = {key: r.value for key, r in results_of(name, tmp_path, **changed).items()}
     if name == "operating":
         assert "Another stands in its place" in str(found["operate.which"])
         assert found["operate.load.label"] != "online chat"
