@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k3lib import cli
-from k3lib.errors import InputError
 from k3lib.facts.paths import DATA, ROOT
 from k3lib.facts.price_parameters import PRICES_FILE, current, parsed
 from k3lib.facts.scenario import in_words, load_scenario
@@ -171,14 +170,3 @@ def test_a_scenario_that_sets_no_price_does_not_depend_on_prices(tmp_path: Path)
     done = subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     assert "price_parameters.csv" in done.stdout.split() and "prices.csv" not in done.stdout.split()
-
-
-def test_a_parameter_that_papermill_cannot_read_is_named(tmp_path: Path) -> None:
-    from k3lib.report import notebooks as nbs
-
-    notebook = nbs.read(ROOT / "notebooks" / "what-a-token-costs.ipynb")
-    (cell,) = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", ())]
-    cell["source"] = 'cards = 32\nmix = "a=1"  # two signs\n'
-    nbs.write(notebook, tmp_path / "x.ipynb")
-    with pytest.raises(InputError, match="its parameter 'mix' cannot be read"):
-        nbs.parameter_cell_names(tmp_path / "x.ipynb")

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy as sp
 from IPython.display import display
 
 from k3lib.account.symbols import REGISTRY, latex
-from k3lib.errors import InputError, near
 from k3lib.learn.problem import Problem, Step
 from k3lib.learn.sheet import Formula
 from k3lib.report import show
+from k3lib.report.chapters import chapter_link
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result
 from k3lib.units import (
@@ -54,7 +53,6 @@ OFF = (
     (SECONDS_PER_HOUR, "seconds and hours are mixed up"),
     (MONTHS_PER_YEAR, "months and years are mixed up"),
 )
-_CHAPTER = re.compile(r'<a class="k3-chapter" data-page="([^"]*)"></a>')
 
 
 def show_problems(problems: Iterable[Problem], results: Mapping[str, Result]) -> None:
@@ -130,7 +128,7 @@ def _problem(problem: Problem, result: Result) -> str:
         f"<small>{LEVELS[problem.level]}</small></h3><p>{html.escape(problem.worked.question)}</p>"
         f"<details><summary>Answer</summary><ol>{steps}</ol>"
         f"<p><strong>{answer}</strong>. {html.escape(problem.worked.meaning)}</p>"
-        f"<p>Taught in {_chapter(problem.chapter)}.</p></details></div>"
+        f"<p>Taught in {chapter_link(problem.chapter)}.</p></details></div>"
     )
 
 
@@ -160,24 +158,7 @@ def _question(problem: Problem) -> str:
         f'<button type="submit" class="k3-button">Check</button>'
         f'<button type="button" class="k3-button k3-hint" aria-expanded="false" aria-controls="{name}-hint">Hint'
         f'</button></div><p id="{name}-hint" hidden>{html.escape(problem.worked.hint)} '
-        f'Taught in {_chapter(problem.chapter)}.</p><p id="{name}-said" class="k3-said" role="status" '
+        f'Taught in {chapter_link(problem.chapter)}.</p><p id="{name}-said" class="k3-said" role="status" '
         f'aria-live="polite"></p><p class="k3-solution" hidden><a href="learn.html#p-{problem.problem_id}">'
         f"The worked answer: {html.escape(problem.title)}</a></p></form>"
     )
-
-
-def _chapter(page: str) -> str:
-    """A link to a page, whose address and title `titled` fills in when the book is built."""
-    return f'<a class="k3-chapter" data-page="{html.escape(page)}"></a>'
-
-
-def titled(body: str, titles: Mapping[str, Any], pathto: Callable[[str], str]) -> str:
-    """A page's HTML with the links to chapters completed. Raises InputError for a page that is not in the book."""
-
-    def link(match: re.Match[str]) -> str:
-        page = match[1]
-        if page not in titles:
-            raise InputError(f"no page '{page}' in the book. {near(page, titles)}")
-        return f'<a class="k3-chapter" href="{pathto(page)}">{html.escape(titles[page].astext())}</a>'
-
-    return _CHAPTER.sub(link, body)

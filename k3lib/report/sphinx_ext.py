@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxRole
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.report import directives, learn, trail
+from k3lib.report import chapters, directives, trail
 from k3lib.report.changed_page import Changed
 from k3lib.report.glossary import FirstUses, Glossary
 from k3lib.report.learn_pages import Paths
@@ -75,7 +75,7 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
     if "body" in context:
         pathto = context["pathto"]
         try:
-            body = learn.titled(context["body"], app.env.titles, pathto)
+            body = chapters.titled(context["body"], app.env.titles, pathto)
             context["body"] = trail.linked(body, load_results(app.env), pathto(directives.NUMBERS_PAGE))
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
