@@ -24,7 +24,20 @@ def exact(expression: sp.Expr, values: Mapping[sp.Symbol, int]) -> int | Fractio
 
     Raises InputError for a symbol without a value.
     """
-    result = sp.sympify(expression).xreplace({k: sp.Integer(v) for k, v in values.items()})
+    expression = sp.sympify(expression)
+    return _exact(expression, tuple(values.get(x) for x in _symbols(expression)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _symbols(expression: sp.Expr) -> tuple[sp.Symbol, ...]:
+    return tuple(sorted(expression.free_symbols, key=str))
+
+
+# Layouts of one cluster share most of their lines, so that most values are asked for many times.
+@lru_cache(maxsize=1 << 16)
+def _exact(expression: sp.Expr, given: tuple[int | None, ...]) -> int | Fraction:
+    known = zip(_symbols(expression), given, strict=True)
+    result = expression.xreplace({x: sp.Integer(value) for x, value in known if value is not None})
     if result.free_symbols:
         missing = ", ".join(sorted(str(x) for x in result.free_symbols))
         raise InputError(f"no value for: {missing}")

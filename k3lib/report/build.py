@@ -215,8 +215,10 @@ def _lay_out(
         folder.mkdir(parents=True)
     for name, notebook in executed.items():
         nbs.write(notebook, ready / "executed" / f"{name}.ipynb")
-        for folder in (book / "nb", book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
-            nbs.write(nbs.page(notebook), folder / f"{name}.ipynb")
+        page = book / "nb" / f"{name}.ipynb"
+        nbs.write(nbs.page(notebook), page)
+        for folder in (book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
+            shutil.copy(page, folder)
     for folder in (ready / "downloads", book / "_generated"):
         for made in (WORKBOOK, *operating.FILES):
             shutil.copy(stage / made, folder)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from k3lib.errors import InputError
 from k3lib.results import MIME
+
+# Grammars of a package that checks addresses take two seconds to load with nbformat, and no address is checked here.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 METADATA = "k3"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -21,8 +21,8 @@ from k3lib.errors import EXIT_BAD_INPUT, EXIT_DONE, InputError
 
 NOTEBOOK = ".ipynb"
 # What most notebooks import: these load the rest.
-LOADED = ("k3lib.report.execute", "k3lib.report.workbook", "k3lib.report.costs", "k3lib.report.compare",
-          "k3lib.choose.scene", "k3lib.calibrate.predict")  # fmt: skip
+LOADED = ("k3lib.report.notebooks", "k3lib.report.execute", "k3lib.report.workbook", "k3lib.report.costs",
+          "k3lib.report.compare", "k3lib.choose.scene", "k3lib.calibrate.predict")  # fmt: skip
 
 
 @dataclass(frozen=True)
