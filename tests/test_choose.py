@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from k3lib import kept
 from k3lib.choose import study as sy
 from k3lib.choose.bills import status
+from k3lib.choose.exchange import all_to_all
 from k3lib.choose.scene import Scene, scene
 from k3lib.choose.study import Entry, Seen, entry
 from k3lib.choose.world import world
@@ -211,8 +212,8 @@ def test_words_for_goals_say_what_is_missed_and_by_how_much() -> None:
 
 
 def test_the_measured_exchange_is_whole_or_left_out() -> None:
-    inside, across, domain = (cp.all_to_all(*which) for which in (("h200", 8), ("h200", 32), ("gb200", 64)))
+    inside, across, domain = (all_to_all(*which) for which in (("h200", 8), ("h200", 32), ("gb200", 64)))
     assert inside.us[128] == pytest.approx(100.85) and across.us[128] == pytest.approx(406.24)
     assert domain.us[128] == pytest.approx(86.92)
     assert list(across.us) == sorted(across.us)
-    assert cp.all_to_all("h200", 24).us == {}
+    assert all_to_all("h200", 24).us == {}

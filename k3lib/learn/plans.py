@@ -94,7 +94,7 @@ def even_share(given: Given) -> Worked:
         f"K3's weights are {quantity(total, 'B', ',d')}. Spread evenly over {given.said('cards')}, how many GiB are on "
         "each?",
         (answer,),
-        "1 GiB is 1,073,741,824 bytes.",
+        f"1 GiB is {GIBI:,} bytes.",
         "No plan reaches it: some weights lie on every card, and stages are uneven.",
         model_of(K3).sources,
         grade="exact",

@@ -11,7 +11,7 @@ from k3lib.deploy.plan import capacity_bytes
 from k3lib.facts.catalog import article_figures, device_fact
 from k3lib.learn.problem import K3, Given, Slip, Worked, model_of, plain, problem, step, unique
 from k3lib.models.weights import routed_arrays, weight_account
-from k3lib.units import BITS_PER_BYTE, GIGA, convert, quantity
+from k3lib.units import BITS_PER_BYTE, GIGA, MEBI, convert, quantity
 
 TOPIC = "weights"
 PARAMS, BILLION = "parameters", "billion parameters"
@@ -149,7 +149,7 @@ def gb_gib(given: Given) -> Worked:
         f"The driver of the card {device.upper()} shows {quantity(round(shown.value), shown.unit, ',d')} of memory. "
         "How many GB is that?",
         (first, answer),
-        "1 MiB is 1,048,576 bytes.",
+        f"1 MiB is {MEBI:,} bytes.",
         f"The data sheet says {quantity(name.value, name.unit, ',.0f')}. Compare bytes with bytes, never two names.",
         unique(shown.source_ids, name.source_ids),
         (Slip(name.value, "That is the name on the data sheet, which is neither GB nor GiB of what is shown."),),

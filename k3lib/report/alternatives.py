@@ -13,7 +13,6 @@ from k3lib.account.passes import expert_tokens
 from k3lib.calibrate.behind import main_sources
 from k3lib.choose import alternatives as ch
 from k3lib.choose import hosted
-from k3lib.claims.words import kept_of as kept_of  # the chapter finds it here
 from k3lib.cost.api import Offer
 from k3lib.deploy import variants as var
 from k3lib.facts import variants as facts

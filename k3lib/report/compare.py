@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from k3lib.calibrate.measured import speed_curves
-from k3lib.choose.exchange import all_to_all as all_to_all  # chapters find it here
 from k3lib.choose.scene import Scene
 from k3lib.choose.study import Entry, Seen, energy_of
 from k3lib.deploy import constants as co

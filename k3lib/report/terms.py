@@ -12,7 +12,6 @@ from IPython.display import display
 from k3lib.account import passes as eq
 from k3lib.account import symbols as s
 from k3lib.calibrate import parts
-from k3lib.calibrate.parts import NINE_IN_TEN as NINE_IN_TEN  # its readers find it here too
 from k3lib.calibrate.parts import Part, ranged
 from k3lib.calibrate.predict import numbers
 from k3lib.calibrate.spread import override
