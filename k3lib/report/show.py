@@ -57,8 +57,10 @@ STYLE: dict[str, Any] = {
     "xtick.color": "#444444",
     "ytick.color": "#444444",
     "svg.hashsalt": "k3",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and translated
 }
+# Verdana has the widths of DejaVu, by which matplotlib lays a figure out; the others hold Chinese.
+FONTS = "'DejaVu Sans', Verdana, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 
 
 def axes(height_inches: float = 3.0, rows: int = 1, **kwargs: Any) -> tuple[Any, Any]:
@@ -72,7 +74,8 @@ def figure(drawn: Any) -> None:
     out = io.StringIO()
     drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(drawn)
-    display({"image/svg+xml": out.getvalue(), "text/plain": "figure"}, raw=True)
+    shown = out.getvalue().replace("'DejaVu Sans'", FONTS)
+    display({"image/svg+xml": shown, "text/plain": "figure"}, raw=True)
 
 
 def equation(left: str, right: sp.Expr) -> None:
