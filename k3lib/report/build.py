@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,16 +26,14 @@ from k3lib.facts.tables import read_text
 from k3lib.report import notebooks as nbs
 from k3lib.report import operating
 from k3lib.report.changes import Changes, compare, inputs
+from k3lib.report.editions import UNTRANSLATED, write_editions
 from k3lib.report.publish import publish, staging
-from k3lib.report.run import ALERTS, WORKBOOK, Job, Runner, environment, made_from, write_log
+from k3lib.report.run import ALERTS, WORKBOOK, Job, Runner, made_from
 
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
 LOG = "build.log"
-# The grammars of a package that checks addresses take two seconds to load, and no address is checked here.
-BOOK_COMMAND = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyter_book.cli.main import main; main()"
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def build(
@@ -65,12 +62,14 @@ def build(
             results = _collected(executed, scenario)
             _lay_out(stage, executed, results, _from_base(scenario, results))
             bar.set_postfix_str("book")
-            _sphinx(stage, out)
+            untranslated = write_editions(stage, out, out / LOG)
             bar.update()
             bar.set_postfix_str("publish")
             publish(stage / "ready", out)
             bar.update()
             bar.set_postfix_str("")
+    if untranslated:
+        print(f"The Chinese edition has {untranslated} texts in English: {shown(out / UNTRANSLATED)}", file=sys.stderr)
     index = out / "html" / "index.html"
     print(f"{len(results)} results from {len(jobs)} notebooks. Open this address in a browser; it needs no network:")
     print(index.as_uri())
@@ -227,35 +226,3 @@ def _lay_out(
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):
         for folder in (ready, ready / "downloads", book / "_generated"):
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _sphinx(stage: Path, out: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        BOOK_COMMAND,
-        "build",
-        str(stage / "book"),
-        "--config",
-        str(stage / "_config.yml"),
-        "--path-output",
-        str(stage / "sphinx"),
-        "-W",
-        "-n",
-        "--keep-going",
-        "--all",
-        "-q",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=stage, check=False)
-    log = COLOUR.sub("", done.stdout + done.stderr).replace(str(stage) + os.sep, "")
-    write_log(out / LOG, log)
-    html = stage / "sphinx" / "_build" / "html"
-    if done.returncode or not (html / "index.html").is_file():
-        faults = [line.strip() for line in log.splitlines() if "WARNING" in line or "ERROR" in line or "Error" in line]
-        first = faults[0] if faults else f"Sphinx ended with code {done.returncode}"
-        raise InputError(f"the book was not built: {first} ({len(faults)} faults, all in {shown(out / LOG)})")
-    for leftover in (".buildinfo", "objects.inv", ".doctrees", ".nojekyll"):
-        path = html / leftover
-        if path.is_file():
-            path.unlink()
-    os.rename(html, stage / "ready" / "html")

@@ -200,7 +200,7 @@ def _math(latex: str) -> str:
 
 
 def _link(address: str, text: str) -> str:
-    return f'<a class="reference internal" href="{html.escape(address)}">{html.escape(text)}</a>'
+    return f'<a class="reference internal notranslate" href="{html.escape(address)}">{html.escape(text)}</a>'
 
 
 class FactTables(SphinxDirective):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from importlib.metadata import files
@@ -17,12 +18,17 @@ from k3lib import results as res
 from k3lib.errors import InputError, near
 from k3lib.report import chapters, directives, trail
 from k3lib.report.changed_page import Changed
+from k3lib.report.editions import FOLDER, UNTRANSLATED, phrases
 from k3lib.report.glossary import FirstUses, Glossary
 from k3lib.report.learn_pages import Paths
+from k3lib.report.translate import in_document
 
 logger = logging.getLogger(__name__)
 
 VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
+# The words of the scripts, which come before them.
+TEXTS = "k3-texts.js"
+SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"\)')
 SCRIPTS = ("k3.js", "k3-browser.js", "k3-quiz.js")
 OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths}
 
@@ -43,6 +49,7 @@ class Val(SphinxRole):
             if match["key"] not in results:
                 raise InputError(f"no result '{match['key']}'. {near(match['key'], results)}")
             text = trail.in_prose(results[match["key"]], match["unit"], match["spec"] or "")
+            text = in_other_words(self.env.app, text)
         except InputError as error:
             logger.warning("val: %s", error, location=self.get_location())
             return [nodes.literal(text=self.text)], []
@@ -76,7 +83,10 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
         pathto = context["pathto"]
         try:
             body = chapters.titled(context["body"], app.env.titles, pathto)
-            context["body"] = trail.linked(body, load_results(app.env), pathto(directives.NUMBERS_PAGE))
+            numbers_page = pathto(directives.NUMBERS_PAGE)
+            context["body"] = trail.linked(
+                body, load_results(app.env), numbers_page, lambda text: in_other_words(app, text)
+            )
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
     context["script_files"] = [f for f in context.get("script_files", []) if not _is_launcher(f)]
@@ -120,6 +130,53 @@ def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
         shutil.copyfile(Path(app.srcdir) / "_assets" / name, static / name)
 
 
+def in_other_words(app: Any, text: str) -> str:
+    """A text of the library in the language of this edition."""
+    return text if app.k3_phrases is None else str(app.k3_phrases.text(text))
+
+
+def _open_phrases(app: Sphinx) -> None:
+    app.k3_phrases = phrases(str(app.config.language))  # type: ignore[attr-defined]
+    app.k3_untranslated = {}  # type: ignore[attr-defined]
+
+
+def _translate(app: Any, doctree: nodes.document) -> None:
+    """Put the words of this edition in the place of those that the library made."""
+    if app.k3_phrases is None:
+        return
+    before = len(app.k3_phrases.missing)
+    prose = in_document(doctree, app.k3_phrases)
+    for text in [*prose, *list(app.k3_phrases.missing)[before:]]:
+        app.k3_untranslated[text] = app.env.docname
+
+
+def _link_editions(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """The address of this page in the other language."""
+    page = context["pathto"](pagename)
+    up = context["pathto"]("index").removesuffix("index.html")
+    here = f"{pagename}.html" if page in ("", "#") else page.removeprefix(up)
+    context["k3_other_edition"] = f"{up}../{here}" if app.k3_phrases else f"{up}{FOLDER}/{here}"
+    context["k3_in_chinese"] = app.k3_phrases is not None
+
+
+def _write_texts(app: Any, exception: Exception | None) -> None:
+    """The words of page scripts in this edition, and the list of what has no translation."""
+    if exception is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    found: dict[str, str] = {}
+    if app.k3_phrases is not None:
+        for path in sorted(static.glob("k3*.js")):
+            for written in SCRIPT_TEXT.findall(path.read_text(encoding="utf-8")):
+                found[written] = app.k3_phrases.text(written)
+        left = dict.fromkeys(app.k3_phrases.missing, "scripts") | app.k3_untranslated
+        listed = json.dumps(left, ensure_ascii=False)
+        (Path(app.outdir).parent / UNTRANSLATED).write_text(listed, encoding="utf-8")
+    texts = json.dumps(found, ensure_ascii=False, sort_keys=True)
+    script = f"window.k3Texts = {texts};\nwindow.k3t = function (text) {{ return window.k3Texts[text] || text; }};\n"
+    (static / TEXTS).write_text(script, encoding="utf-8", newline="\n")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register everything with Sphinx."""
     app.add_role("val", Val())
@@ -127,10 +184,14 @@ def setup(app: Sphinx) -> dict[str, bool]:
     for name, directive in {**directives.DIRECTIVES, **OF_OTHERS}.items():
         app.add_directive(name, directive)
     app.add_post_transform(FirstUses)
-    for name in SCRIPTS:
+    for name in (TEXTS, *SCRIPTS):
         app.add_js_file(name, loading_method="defer")
+    app.connect("builder-inited", _open_phrases)
+    app.connect("doctree-read", _translate, priority=100)
     app.connect("doctree-read", _note_equations)
     app.connect("doctree-resolved", _drop_launcher_nodes)
     app.connect("html-page-context", _finish_page, priority=900)
+    app.connect("html-page-context", _link_editions)
     app.connect("build-finished", _copy_assets)
+    app.connect("build-finished", _write_texts, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

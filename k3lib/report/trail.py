@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from k3lib.account.symbols import REGISTRY
@@ -80,10 +80,11 @@ def cell(result: Result, unit: str | None = None, spec: str = "") -> Html:
     return Html(f"{opening_tag(result.key)}{number(value, spec)}</a>")
 
 
-def linked(body: str, results: Mapping[str, Result], numbers_page: str) -> str:
+def linked(body: str, results: Mapping[str, Result], numbers_page: str, said: Callable[[str], str] = str) -> str:
     """A page's HTML with every number linked to the appendix, and the trails it needs behind the text.
 
-    Raises InputError for a number whose key no notebook recorded.
+    said: puts a text of the library in the language of the page. Raises InputError for a number whose key no notebook
+    recorded.
     """
     keys = sorted(set(_TAG.findall(body)))
     if not keys:
@@ -92,18 +93,18 @@ def linked(body: str, results: Mapping[str, Result], numbers_page: str) -> str:
         if key not in results:
             raise InputError(f"no result '{key}'. {near(key, results)}")
     body = _TAG.sub(lambda m: f'<a class="k3-number" data-key="{m[1]}" href="{numbers_page}#{anchor(m[1])}">', body)
-    trails = {key: summary(results[key]) for key in keys}
+    trails = {key: summary(results[key], said) for key in keys}
     payload = json.dumps(trails, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
     return f'{body}\n<script type="application/json" id="k3-trails">{payload}</script>'
 
 
-def summary(result: Result) -> dict[str, Any]:
+def summary(result: Result, said: Callable[[str], str] = str) -> dict[str, Any]:
     """What the note beside a number shows."""
     return {
-        "value": full_value(result),
-        "grade": GRADE_MEANING[result.grade],
+        "value": said(full_value(result)),
+        "grade": said(GRADE_MEANING[result.grade]),
         "equation": result.equation,
-        "inputs": _short_inputs(result),
+        "inputs": [said(text) for text in _short_inputs(result)],
         "sources": [sources()[s].title for s in result.sources],
     }
 
