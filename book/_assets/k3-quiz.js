@@ -1,6 +1,7 @@
 /* The quiz: reads a number as people write it, judges it, and says what it is off by. Works from disk; asks nothing. */
 (function () {
   "use strict";
+  var t = window.k3t;
   var store = document.getElementById("k3-quiz-data");
   if (!store) { return; }
   var data = JSON.parse(store.textContent);
@@ -25,16 +26,17 @@
   /* 1,234.5 · 1 234.5 · 1.2e3 · 12 GiB · full-width digits. Gives {value} in the answer's unit, or {fault}. */
   function read(text, answer) {
     var plain = text.normalize("NFKC").replace(/[\u2212\u2013]/g, "-").trim();
-    if (!plain) { return { fault: "Type a number first." }; }
+    if (!plain) { return { fault: t("Type a number first.") }; }
     var parts = /^([+-]?)((?:\d{1,3}(?:[, \u2019_]\d{3})+|\d+)?(?:\.\d*)?)(?:e([+-]?\d+))?\s*(.*)$/i.exec(plain);
-    if (!parts || !/\d/.test(parts[2])) { return { fault: "This does not start with a number. Write it as 1,234.5 or 1.2e3." }; }
-    if (/^,\s*\d/.test(parts[4])) { return { fault: "Write a point for decimals; commas stand between thousands only." }; }
+    if (!parts || !/\d/.test(parts[2])) { return { fault: t("This does not start with a number. Write it as 1,234.5 or 1.2e3.") }; }
+    if (/^,\s*\d/.test(parts[4])) { return { fault: t("Write a point for decimals; commas stand between thousands only.") }; }
     var value = Number(parts[1] + parts[2].replace(/[, \u2019_]/g, "") + (parts[3] ? "e" + parts[3] : ""));
-    if (!isFinite(value)) { return { fault: "This number is too large to be read." }; }
+    if (!isFinite(value)) { return { fault: t("This number is too large to be read.") }; }
     var factor = unit(parts[4], answer);
     if (factor === null) {
-      return { fault: "The unit \u201c" + parts[4].slice(0, 20) + "\u201d does not fit. " +
-        (answer.unit === "1" ? "Write a bare number." : "Leave it out, or write " + answer.unit + ".") };
+      var wrong = parts[4].slice(0, 20);
+      return { fault: answer.unit === "1" ? t("The unit {0} does not fit. Write a bare number.", wrong)
+        : t("The unit {0} does not fit. Leave it out, or write {1}.", wrong, answer.unit) };
     }
     return { value: value * factor };
   }
@@ -63,21 +65,23 @@
     var given = read(text, answer);
     if (given.fault) { return { state: "unread", text: given.fault }; }
     if (near(given.value, answer.value, answer.tolerance)) {
-      return { state: "right", text: "Right: " + answer.said + "." };
+      return { state: "right", text: t("Right: {0}.", answer.said) };
     }
     var slip = answer.slips.filter(function (one) { return near(given.value, one.value, answer.tolerance / 2); })[0];
-    if (slip) { return { state: "near", text: "Not yet. " + slip.words }; }
-    if (answer.value && given.value === -answer.value) { return { state: "near", text: "Not yet: the sign." }; }
-    if (!given.value || !answer.value) { return { state: "wrong", text: "Not yet. Try the hint." }; }
+    if (slip) { return { state: "near", text: t("Not yet. {0}", slip.words) }; }
+    if (answer.value && given.value === -answer.value) { return { state: "near", text: t("Not yet: the sign.") }; }
+    if (!given.value || !answer.value) { return { state: "wrong", text: t("Not yet. Try the hint.") }; }
     var ratio = given.value / answer.value;
     var off = answer.off.filter(function (one) {
       return near(ratio, one.factor, OFF_BY) || near(1 / ratio, one.factor, OFF_BY);
     })[0];
     if (off) {
       var factor = Number(off.factor.toPrecision(4)).toLocaleString("en");
-      return { state: "near", text: "Not yet: too " + (ratio > 1 ? "large" : "small") + " by a factor of " + factor + "; " + off.words + "." };
+      return { state: "near", text: ratio > 1 ? t("Not yet: too large by a factor of {0}; {1}.", factor, off.words)
+        : t("Not yet: too small by a factor of {0}; {1}.", factor, off.words) };
     }
-    return { state: "wrong", text: "Not yet: too " + (given.value > answer.value ? "large" : "small") + ". Try the hint." };
+    return { state: "wrong", text: given.value > answer.value ? t("Not yet: too large. Try the hint.")
+      : t("Not yet: too small. Try the hint.") };
   }
 
   function show(form, found) {
@@ -91,7 +95,8 @@
   function count() {
     var right = forms.filter(function (form) { return form.getAttribute("data-state") === "right"; }).length;
     var tried = forms.filter(function (form) { return form.hasAttribute("data-state"); }).length;
-    score.textContent = right + " of " + forms.length + " right" + (tried ? ", " + tried + " tried." : ".");
+    score.textContent = tried ? t("{0} of {1} right, {2} tried.", right, forms.length, tried)
+      : t("{0} of {1} right.", right, forms.length);
     restart.hidden = !tried;
   }
 

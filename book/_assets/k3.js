@@ -1,6 +1,7 @@
 /* The note beside a number: what it is, how it was made, from which sources. Works with mouse, keyboard and touch. */
 (function () {
   "use strict";
+  var t = window.k3t;
   var store = document.getElementById("k3-trails");
   if (!store) { return; }
   var trails = JSON.parse(store.textContent);
@@ -42,9 +43,9 @@
     line("strong", trail.value);
     line("div", trail.grade);
     if (trail.equation) { line("div", "\\(" + trail.equation + "\\)", "k3-note-equation"); }
-    if (trail.inputs.length) { line("div", "From: " + trail.inputs.join("; ")); }
-    if (trail.sources.length) { line("div", "Sources: " + trail.sources.join("; ")); }
-    line("a", "All details").href = link.href;
+    if (trail.inputs.length) { line("div", t("From: {0}", trail.inputs.join("; "))); }
+    if (trail.sources.length) { line("div", t("Sources: {0}", trail.sources.join("; "))); }
+    line("a", t("All details")).href = link.href;
     note.hidden = false;
     current = link;
     link.setAttribute("aria-describedby", note.id);

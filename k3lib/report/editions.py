@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from k3lib.errors import InputError
+from k3lib.facts.learning import glossary
 from k3lib.facts.paths import ROOT, shown
 from k3lib.report import notebooks as nbs
 from k3lib.report.phrases import PhraseBook, read_phrases
@@ -86,11 +87,24 @@ def lay_out_chinese(stage: Path, target: Path) -> dict[str, str]:
     config["sphinx"]["config"] |= {
         "language": CHINESE,
         "locale_dirs": [str(target / "locale")],
+        "nb_code_prompt_show": "显示代码",
+        "nb_code_prompt_hide": "收起代码",
+        "togglebutton_hint": "展开",
+        "togglebutton_hint_hide": "收起",
+        "html_search_options": {"dict": str(_words(target))},
         "math_eqref_format": book.text(config["sphinx"]["config"]["math_eqref_format"].replace("{number}", "{0}"))
         .replace("{0}", "{number}"),
     }  # fmt: skip
     (target / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
     return dict.fromkeys(book.missing, "figures")
+
+
+def _words(target: Path) -> Path:
+    """A file of the trade's own words, into which the search cuts texts beside those of its dictionary."""
+    path = target / "words.txt"
+    words = sorted({row.chinese for row in glossary() if row.chinese})
+    path.write_text("".join(f"{word}\n" for word in words if " " not in word), encoding="utf-8")
+    return path
 
 
 def _figures(notebook: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from k3lib.facts.learning import Term, glossary
 from k3lib.report.directives import paragraph
+from k3lib.report.phrases import PhraseBook
 
 PAGE = "glossary"
 # Pages that are lists, and the glossary itself.
@@ -54,9 +55,18 @@ class Glossary(SphinxDirective):
         return term
 
 
-@lru_cache(maxsize=1)
-def _pattern() -> tuple[re.Pattern[str], dict[str, Term]]:
-    """Every spelling as a whole word, longer ones first, and the term of each. Those with capitals match as written."""
+@lru_cache(maxsize=2)
+def _pattern(chinese: bool) -> tuple[re.Pattern[str], dict[str, Term]]:
+    """Every spelling as a whole word, longer ones first, and the term of each. Those with capitals match as written.
+
+    In Chinese, words have no blanks around them.
+    """
+    if chinese:
+        found = {word: row for row in glossary() for word in (row.chinese, row.abbreviation) if word}
+        longest = sorted(found, key=lambda text: (-len(text), text))
+        return re.compile(rf"(?<![A-Za-z0-9./-])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9/-])"), {
+            word.lower(): row for word, row in found.items()
+        }
     terms = {spelling: row for row in glossary() for spelling in row.spellings}
     parts = []
     for spelling in sorted(terms, key=lambda text: (-len(text), text)):
@@ -78,9 +88,10 @@ class FirstUses(SphinxPostTransform):
             return
         target = self.app.builder.get_relative_uri(docname, PAGE)
         linked: set[str] = set()
+        book = self.app.k3_phrases  # type: ignore[attr-defined]
         for text in list(self.document.findall(nodes.Text)):
             if _is_prose(text):
-                _link(text, target, linked)
+                _link(text, target, linked, book)
 
 
 def _is_prose(text: nodes.Text) -> bool:
@@ -98,17 +109,18 @@ def _is_prose(text: nodes.Text) -> bool:
     return True
 
 
-def _link(text: nodes.Text, target: str, linked: set[str]) -> None:
-    """Put links in the place of the terms that are new on the page."""
-    pattern, terms = _pattern()
+def _link(text: nodes.Text, target: str, linked: set[str], book: PhraseBook | None) -> None:
+    """Put links in the place of the terms that are new on the page. book: the words of another language."""
+    pattern, terms = _pattern(book is not None)
     written, parts, done = str(text), list[nodes.Node](), 0
     for match in pattern.finditer(written):
         row = terms[" ".join(match[0].split()).lower()]
         if row.term in linked:
             continue
         linked.add(row.term)
+        meaning = book.text(row.meaning) if book else row.meaning
         link = nodes.reference(
-            "", match[0], refuri=f"{target}#{row.anchor}", internal=True, reftitle=row.meaning, classes=["k3-term"]
+            "", match[0], refuri=f"{target}#{row.anchor}", internal=True, reftitle=meaning, classes=["k3-term"]
         )
         parts += [nodes.Text(written[done : match.start()]), link]
         done = match.end()

@@ -75,7 +75,9 @@ def show_quiz_data(problems: Sequence[Problem]) -> None:
     )
     payload = json.dumps(quiz_data(problems), ensure_ascii=False, sort_keys=True, allow_nan=False)
     payload = payload.replace("<", "\\u003c")
-    _display(f'{shown}\n<script type="application/json" id="k3-quiz-data">{payload}</script>', "score")
+    # The page's script says these values to the reader, so they are translated.
+    opening = '<script type="application/json" id="k3-quiz-data" data-said="said words">'
+    _display(f"{shown}\n{opening}{payload}</script>", "score")
 
 
 def show_formulas(formulas: Iterable[Formula]) -> None:

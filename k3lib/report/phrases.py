@@ -63,6 +63,13 @@ class PhraseBook:
         end = text[len(text.rstrip()) :]
         return f"{start}{self._whole(' '.join(stripped.split()))}{end}"
 
+    def exact(self, phrase: str) -> str:
+        """The translation of a phrase as it is written in a page script; the phrase itself, and noted, without one."""
+        found = self.phrases.get(phrase)
+        if not found:
+            self.missing.setdefault(phrase, phrase)
+        return found or phrase
+
     def _whole(self, text: str) -> str:
         found = self._found(text)
         if found is not None:
@@ -87,11 +94,12 @@ class PhraseBook:
                 return filled(self.phrases[spelling], numbers)
         if self.is_kept(text):
             return text
-        for form in self._forms:
-            match = form.found.fullmatch(text)
-            answer = self._by_form(form, match) if match else None
-            if answer is not None:
-                return answer
+        for spelling in dict.fromkeys((text, text[:1].lower() + text[1:])):
+            for form in self._forms:
+                match = form.found.fullmatch(spelling)
+                answer = self._by_form(form, match) if match else None
+                if answer is not None:
+                    return answer
         return self._in_parts(text)
 
     def _by_form(self, form: Pattern, match: re.Match[str]) -> str | None:

@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
 # The words of the scripts, which come before them.
 TEXTS = "k3-texts.js"
-SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"\)')
-SCRIPTS = ("k3.js", "k3-browser.js", "k3-quiz.js")
+SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
+SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-quiz.js")
 OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths}
 
 
@@ -168,13 +168,12 @@ def _write_texts(app: Any, exception: Exception | None) -> None:
     if app.k3_phrases is not None:
         for path in sorted(static.glob("k3*.js")):
             for written in SCRIPT_TEXT.findall(path.read_text(encoding="utf-8")):
-                found[written] = app.k3_phrases.text(written)
+                found[written] = app.k3_phrases.exact(written)
         left = dict.fromkeys(app.k3_phrases.missing, "scripts") | app.k3_untranslated
         listed = json.dumps(left, ensure_ascii=False)
         (Path(app.outdir).parent / UNTRANSLATED).write_text(listed, encoding="utf-8")
     texts = json.dumps(found, ensure_ascii=False, sort_keys=True)
-    script = f"window.k3Texts = {texts};\nwindow.k3t = function (text) {{ return window.k3Texts[text] || text; }};\n"
-    (static / TEXTS).write_text(script, encoding="utf-8", newline="\n")
+    (static / TEXTS).write_text(f"window.k3Texts = {texts};\n", encoding="utf-8", newline="\n")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

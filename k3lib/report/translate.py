@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 from docutils import nodes
 
@@ -18,6 +20,7 @@ VOID = {"wbr", "br", "img", "input", "hr", "meta", "link", "col"}
 # Attributes that a reader sees or hears.
 SPOKEN = ("aria-label", "title", "alt", "placeholder", "data-noun", "data-label", "summary")
 _ATTRIBUTE = re.compile(rf"""(\s(?:{"|".join(SPOKEN)})=)("[^"]*"|'[^']*')""")
+_DATA = re.compile(r'(<script type="application/json"[^>]* data-said="([^"]*)"[^>]*>)(.*)(</script>)', re.DOTALL)
 _PIECE = re.compile(r"(</?\d+/?>)")
 
 
@@ -71,7 +74,7 @@ class _Page(HTMLParser):
             if not self.held:
                 if tag in ("script", "style"):
                     self._end()
-                    self.out.append(self.kept)
+                    self.out.append(_DATA.sub(self._said_data, self.kept))
                 else:
                     self.text += f"<{len(self.opened)}/>"
                     self.opened.append(self.kept)
@@ -114,6 +117,16 @@ class _Page(HTMLParser):
 
         return _ATTRIBUTE.sub(said, raw)
 
+    def _said_data(self, match: re.Match[str]) -> str:
+        """Data of a page script, with the values translated whose names its tag lists."""
+        names = match[2].split()
+
+        def said(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {k: self.book.text(v) if k in names and isinstance(v, str) else v for k, v in pairs}
+
+        data = json.loads(match[3], object_pairs_hook=said)
+        return match[1] + json.dumps(data, ensure_ascii=False).replace("<", "\\u003c") + match[4]
+
     def _end(self) -> None:
         """A sentence has ended: write it."""
         text, opened, closed = self.text, self.opened, self.closed
@@ -136,22 +149,11 @@ class _Page(HTMLParser):
 
 
 def _unwrapped(text: str) -> tuple[str, str, str]:
-    """What surrounds a sentence and is no part of it: tags around the whole, tags without words at its ends."""
+    """A sentence without the tags around the whole of it, and those before and behind it."""
     before = after = ""
-    while True:
-        start = re.match(r"\s*(?:<\d+/>\s*)+", text)
-        if start and start.end() < len(text):
-            before, text = before + text[: start.end()], text[start.end() :]
-            continue
-        end = re.search(r"(?:\s*<\d+/>)+\s*$", text)
-        if end and end.start() > 0:
-            text, after = text[: end.start()], text[end.start() :] + after
-            continue
-        around = re.fullmatch(r"(\s*<(\d+)>)(.*)(</(\d+)>\s*)", text, re.DOTALL)
-        if around and around[2] == around[5]:
-            before, text, after = before + around[1], around[3], around[4] + after
-            continue
-        return before, text, after
+    while (around := re.fullmatch(r"(\s*<(\d+)>)(.*)(</(\d+)>\s*)", text, re.DOTALL)) and around[2] == around[5]:
+        before, text, after = before + around[1], around[3], around[4] + after
+    return before, text, after
 
 
 def in_html(text: str, book: PhraseBook) -> str:
