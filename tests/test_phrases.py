@@ -111,7 +111,8 @@ def test_html_keeps_all_but_its_sentences(book):
     )
     assert in_html(page, book) == (
         '<table class="k3-table"><caption>输出</caption><tr><th scope="row">购置 64 GB200</th><td class="k3-right">'
-        '<a class="k3-number" data-key="a.b">75 种策略中有 12 种放得下</a><br><small>1,080–1,640</small></td></tr></table>'
+        '<a class="k3-number" data-key="a.b">75 种策略中有 12 种放得下</a><br>'
+        "<small>1,080–1,640</small></td></tr></table>"
     )
 
 
