@@ -145,7 +145,7 @@ def decide(case: Decision, world: World) -> Advice:
     ranked: list[Ranked] = []
     refused: list[Refused] = []
     for option in world.options:
-        found = _tried(case, option, world)
+        found = tried(case, option, world)
         if isinstance(found, Ranked):
             ranked.append(found)
         elif found is not None:
@@ -153,7 +153,7 @@ def decide(case: Decision, world: World) -> Advice:
     return Advice(case, tuple(sorted(ranked, key=lambda one: one.monthly_cny.value)), tuple(refused))
 
 
-def _tried(case: Decision, option: Option, world: World) -> Ranked | Refused | None:
+def tried(case: Decision, option: Option, world: World) -> Ranked | Refused | None:
     """One way under every rule; None for an API that is of another region."""
     if option.kind == "api":
         return _by_api(case, option, world)
@@ -209,11 +209,16 @@ def output_of_month(
     case: Decision, cluster_id: str, world: World, money: Money, output: Callable[[Seen], float]
 ) -> float:
     """Million tokens that one deployment gives in a month of the situation's mix, all of which it serves."""
-    seconds = sum(share / output(seen) for name, share in case.shares.items()
-                  if (seen := _speed(world.entries[cluster_id, name], world)))  # fmt: skip
     used, function = prepared((eq.output_of_up(),))
-    known = {m.output_rate: 1 / seconds, m.busy_share: case.utilisation, m.up_share: money.availability}
+    known = {m.output_rate: output_of_mix(case, cluster_id, world, output), m.busy_share: case.utilisation,
+             m.up_share: money.availability}  # fmt: skip
     return float(function(*(known[symbol] for symbol in used))[0])
+
+
+def output_of_mix(case: Decision, cluster_id: str, world: World, output: Callable[[Seen], float]) -> float:
+    """What one deployment that is always busy gives of the situation's mix, all of which it serves. Unit: tok/s."""
+    return 1 / sum(share / output(seen) for name, share in case.shares.items()
+                   if (seen := _speed(world.entries[cluster_id, name], world)))  # fmt: skip
 
 
 def _month(money: Money, count: int) -> Range:

@@ -78,11 +78,11 @@ def month(cost: Range) -> str:
 def why(advice: Advice, clusters: Mapping[str, NamedCluster]) -> str:
     """The number that decides: the distance to the runner-up, or the rule that leaves one way only."""
     if not advice.ranked:
-        return f"No way is left: {_by_rule(advice)}."
+        return f"No way is left: {by_rule(advice)}."
     first = advice.ranked[0]
     cost = f"It costs {month(first.monthly_cny)}"
     if len(advice.ranked) == 1:
-        return f"{cost} and is the only way that the rules leave: {_by_rule(advice)}."
+        return f"{cost} and is the only way that the rules leave: {by_rule(advice)}."
     second = advice.ranked[1]
     less = 1 - first.monthly_cny.value / second.monthly_cny.value
     name = choice_words(str(second.option), clusters, second.deployments)
@@ -90,7 +90,7 @@ def why(advice: Advice, clusters: Mapping[str, NamedCluster]) -> str:
     return f"{cost}, {less:.0%} less than the runner-up ({name}), {order}."
 
 
-def _by_rule(advice: Advice) -> str:
+def by_rule(advice: Advice) -> str:
     """How many ways each rule took."""
     counts: dict[str, int] = {}
     for one in advice.refused:
@@ -163,17 +163,23 @@ def case_words(case: Decision, workloads: Mapping[str, Workload]) -> str:
 
 def sources(advice: Advice, world: World) -> list[str]:
     """What a choice rests on: the situation, the speeds of its workloads, and the prices of what was ranked."""
-    found = list(advice.case.source_ids)
-    for name in advice.case.shares:
-        found += world.workloads[name].sources
+    found = of_situation(advice.case, world)
     for one in advice.ranked:
-        if one.option.kind == "api":
-            found += world.apis[one.option.name].sources
-            continue
-        money = (world.owned if one.option.kind == "own" else world.rented)[one.option.name, advice.case.region]
-        found += money.sources
-        found += [s for name in advice.case.shares for s in world.entries[one.option.name, name].sources]
+        found += of_way(one.option, advice.case, world)
     return list(dict.fromkeys(found))
+
+
+def of_situation(case: Decision, world: World) -> list[str]:
+    """Sources of a situation and its workloads."""
+    return [*case.source_ids, *(s for name in case.shares for s in world.workloads[name].sources)]
+
+
+def of_way(option: Option, case: Decision, world: World) -> list[str]:
+    """Sources of a way's price and of its speeds, in a situation in which it can be counted."""
+    if option.kind == "api":
+        return list(world.apis[option.name].sources)
+    money = (world.owned if option.kind == "own" else world.rented)[option.name, case.region]
+    return [*money.sources, *(s for name in case.shares for s in world.entries[option.name, name].sources)]
 
 
 def month_by_volume(case: Decision, world: World, volumes: Array) -> dict[str, Array]:

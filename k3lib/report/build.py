@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.facts import registry
+from k3lib.facts import registry, version
 from k3lib.facts.paths import BUILD, DATA, ROOT, shown
 from k3lib.facts.prices import prices_with
 from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_names
@@ -123,12 +123,14 @@ def results_of(scenario: Scenario) -> dict[str, res.Result]:
 
 def _collected(executed: Mapping[str, Any], scenario: Scenario) -> dict[str, res.Result]:
     recorded = (r for name, nb in executed.items() for r in res.collect(name, nb))
-    return res.together([*recorded, _scenario(scenario)])
+    return res.together([*recorded, *_scenario(scenario)])
 
 
-def _scenario(scenario: Scenario) -> res.Result:
-    """What every page may say of the scenario that it shows."""
-    return res.make("scenario.name", in_words(scenario), unit="", grade="assumed", sources=["k3lib_assumed"])
+def _scenario(scenario: Scenario) -> list[res.Result]:
+    """What every page may say of the scenario that it shows, and of the facts behind it."""
+    said = {"name": in_words(scenario), "data_newest": version.newest(), "data_version": version.version()}
+    return [res.make(f"scenario.{key}", value, unit="", grade="assumed" if key == "name" else "exact",
+                     sources=["k3lib_assumed"]) for key, value in said.items()]  # fmt: skip
 
 
 def _chosen(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:

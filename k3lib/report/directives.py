@@ -60,6 +60,7 @@ def paragraph(*children: nodes.Node | str) -> nodes.paragraph:
 
 # Headings of the list of numbers, by the first word of a key.
 TOPICS = {
+    "answer": "The answer",
     "alternatives": "Alternatives",
     "article": "The two articles' readings",
     "compare": "Workloads on clusters",

@@ -107,7 +107,7 @@ def word(symbol: sp.Symbol) -> str:
 
 def two_lines(first: str, second: str) -> Html:
     """A cell of words with smaller ones below them; both are escaped where they are not HTML already."""
-    return Html(f"{_escaped(first)}<br><small>{_escaped(second)}</small>")
+    return Html(f"{escaped(first)}<br><small>{escaped(second)}</small>")
 
 
 def breakable(name: str) -> Html:
@@ -115,7 +115,8 @@ def breakable(name: str) -> Html:
     return Html(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_:])", "<wbr>", html.escape(name)))
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text for HTML; as it is where it is HTML already."""
     return text if isinstance(text, Html) else html.escape(text)
 
 
@@ -148,7 +149,7 @@ def table(
 def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "") -> str:
     shown = []
     for i, cell in enumerate(cells):
-        text = _escaped(cell if isinstance(cell, Html) else str(cell))
+        text = escaped(cell if isinstance(cell, Html) else str(cell))
         kind = "" if i < text_columns else ' class="k3-right"'
         first = i == 0 and tag == "td"
         name = "th" if first else tag
@@ -160,3 +161,9 @@ def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "
 def commands(lines: str) -> None:
     """Show lines to be typed as they are."""
     display({"text/markdown": f"```text\n{lines.rstrip()}\n```", "text/plain": lines}, raw=True)
+
+
+def points(sentences: Iterable[str]) -> None:
+    """Show sentences as a list."""
+    items = "\n".join(f"<li>{escaped(one)}</li>" for one in sentences)
+    display({"text/html": f"<ul>\n{items}\n</ul>", "text/plain": "list"}, raw=True)

@@ -21,6 +21,7 @@ from k3lib.report.changed_page import Changed
 from k3lib.report.editions import FOLDER, UNTRANSLATED, phrases
 from k3lib.report.glossary import FirstUses, Glossary
 from k3lib.report.learn_pages import Paths
+from k3lib.report.shown_page import Shown
 from k3lib.report.translate import in_document
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
 TEXTS = "k3-texts.js"
 SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
 SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-quiz.js")
-OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths}
+OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths, "k3-shown": Shown}
 
 
 class Number(nodes.Inline, nodes.TextElement):
