@@ -285,7 +285,7 @@ def test_a_plan_that_is_too_small_is_called_so(book: Path, tmp_path: Path) -> No
     assert results["plan.main.fits"]["value"] is False
     assert results["plan.main.kv_tokens"]["value"] == 0
     text = (out / "html" / "index.html").read_text(encoding="utf-8")
-    assert 'data-key="cluster.weights_fit" href="numbers.html#n-cluster-weights_fit">No</a>' in text
+    assert 'data-key="cluster.weights_fit" href="numbers/cluster.html#n-cluster-weights_fit">No</a>' in text
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,35 @@
+/* Equations that show up after the page: the script that sets them is large, so it is fetched when one first does. */
+(function () {
+  "use strict";
+  var folder = document.currentScript.src.replace(/[^/]*$/, "");
+  var ready = null;
+
+  function loaded() {
+    if (window.MathJax && window.MathJax.startup) { return window.MathJax.startup.promise; }
+    return new Promise(function (done, failed) {
+      var script = document.createElement("script");
+      if (!window.MathJax) { window.MathJax = { startup: { typeset: false } }; }
+      script.src = folder + "mathjax/tex-svg.js";
+      script.onload = function () { window.MathJax.startup.promise.then(done); };
+      script.onerror = failed;
+      document.head.appendChild(script);
+    });
+  }
+
+  window.k3typeset = function (element) {
+    ready = ready || loaded();
+    return ready.then(function () { return window.MathJax.typesetPromise([element]); });
+  };
+
+  function target() {
+    var entry = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    var lines = entry && entry.matches("dl.k3-list dt") && entry.nextElementSibling;
+    if (lines && lines.querySelector(".math")) { window.k3typeset(lines); }
+  }
+  window.addEventListener("hashchange", target);
+  target();
+}());
+
 /* The note beside a number: what it is, how it was made, from which sources. Works with mouse, keyboard and touch. */
 (function () {
   "use strict";
@@ -50,8 +82,8 @@
     current = link;
     link.setAttribute("aria-describedby", note.id);
     place(link);
-    if (window.MathJax && window.MathJax.typesetPromise) {
-      window.MathJax.typesetPromise([note]).then(function () {
+    if (trail.equation || note.textContent.indexOf("\\(") >= 0) {
+      window.k3typeset(note).then(function () {
         if (current === link) { place(link); }
       });
     }

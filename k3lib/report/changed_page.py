@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from k3lib import results as res
 from k3lib.report import trail
-from k3lib.report.directives import NUMBERS_PAGE, paragraph, table
+from k3lib.report.directives import paragraph, table
+from k3lib.report.number_pages import places
 from k3lib.units import number
 
 FILE = "changes.json"
@@ -26,20 +28,21 @@ class Changed(SphinxDirective):
         found = json.loads((Path(self.env.srcdir) / "_generated" / FILE).read_text(encoding="utf-8"))
         if found is None:
             return [paragraph("This book shows the base scenario itself, so nothing differs.")]
+        where = places(res.load(Path(self.env.srcdir) / "_generated" / "results.json"))
         parts: list[nodes.Node] = []
         parts += self._part("Inputs that differ", ["Input", "Base scenario", "This book"],
                             ([nodes.literal(text=i["name"]), _shown(i["before"]), _shown(i["after"])]
                              for i in found["inputs"]))  # fmt: skip
         if found["choices"]:
             parts += self._part("Recommendations that differ", ["Situation", "Base scenario", "This book"],
-                                ([_link(c["key"]), _shown(c["before"]), _shown(c["after"])]
+                                ([_link(c["key"], where), _shown(c["before"]), _shown(c["after"])]
                                  for c in found["choices"]))  # fmt: skip
         else:
             parts += [nodes.rubric(text="Recommendations that differ"), paragraph("None.")]
         moved = [m for m in found["moved"] if m not in found["choices"]]
         kept = f"{len(found['moved']):,} results differ, {found['same']:,} are the same."
         parts += self._part("Results that moved most", ["Result", "Base scenario", "This book", "Unit", "Change"],
-                            ([_link(m["key"]), _shown(m["before"]), _shown(m["after"]), m["unit"] or "",
+                            ([_link(m["key"], where), _shown(m["before"]), _shown(m["after"]), m["unit"] or "",
                               _change(m["change"])] for m in moved[:MOST_ROWS]))  # fmt: skip
         return [*parts, paragraph(kept)]
 
@@ -47,8 +50,8 @@ class Changed(SphinxDirective):
         return [nodes.rubric(text=title), *table(title, header, rows)]
 
 
-def _link(key: str) -> nodes.paragraph:
-    link = nodes.reference("", key, refuri=f"{NUMBERS_PAGE}.html#{trail.anchor(key)}", internal=True)
+def _link(key: str, where: Mapping[str, str]) -> nodes.paragraph:
+    link = nodes.reference("", key, refuri=f"{where[key]}.html#{trail.anchor(key)}", internal=True)
     return paragraph(link)
 
 

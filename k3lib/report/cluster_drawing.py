@@ -116,11 +116,11 @@ def _links(axis: Any, right: float, bottom: float, count: int, row: NamedCluster
     """One frame where all cards reach each other as inside a server; else the network beside the servers."""
     top = CARD + GAP
     if row.domain_cards >= row.cards:
-        axis.add_patch(FancyBboxPatch((-0.2, bottom - 0.25), right + 0.3, top - bottom + 0.3, fill=False,
-                                      boxstyle="round,pad=0.02,rounding_size=0.2", edgecolor=DARK, linewidth=1.6))  # fmt: skip
-        axis.text(
-            right / 2, top + 0.45, f"one domain of {row.domain_cards} cards", ha="center", va="center", fontsize=9
-        )
+        frame = FancyBboxPatch((-0.2, bottom - 0.25), right + 0.3, top - bottom + 0.3, fill=False, edgecolor=DARK,
+                               boxstyle="round,pad=0.02,rounding_size=0.2", linewidth=1.6)  # fmt: skip
+        axis.add_patch(frame)
+        said = f"one domain of {row.domain_cards} cards"
+        axis.text(right / 2, top + 0.45, said, ha="center", va="center", fontsize=9)
         return
     place = right + 0.35
     if count > 1:

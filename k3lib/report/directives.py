@@ -1,25 +1,17 @@
-"""Generated parts of the book: the notation, the sources, the tables of facts, and how each number was made."""
+"""Generated parts of the book: the notation, the sources, the tables of facts, the units."""
 
 from __future__ import annotations
 
-import html
-import itertools
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from k3lib import results as res
 from k3lib.account import servers as servers  # its symbols are part of the notation
 from k3lib.account.symbols import REGISTRY
 from k3lib.facts import catalog, registry
-from k3lib.report import notebooks, trail
+from k3lib.report import trail
 from k3lib.units import unit
-
-NUMBERS_PAGE = "numbers"
-SOURCES_PAGE = "sources"
 
 
 def _text(text: str) -> nodes.paragraph:
@@ -58,51 +50,6 @@ def paragraph(*children: nodes.Node | str) -> nodes.paragraph:
     return found
 
 
-# Headings of the list of numbers, by the first word of a key.
-TOPICS = {
-    "answer": "The answer",
-    "alternatives": "Alternatives",
-    "article": "The two articles' readings",
-    "compare": "Workloads on clusters",
-    "cost": "Costs",
-    "calibration": "How good the predictions are",
-    "card": "One card",
-    "cluster": "The plan's cards together",
-    "evidence": "What has been measured",
-    "exercise": "Answers to exercises",
-    "format": "Storage formats",
-    "k3": "Kimi K3",
-    "launch": "Launching",
-    "layouts": "Layouts",
-    "learn": "Learning",
-    "logs": "Against the logs",
-    "peers": "Other tools' errors",
-    "plan": "Plans",
-    "price": "Prices",
-    "quiz": "The quiz",
-    "model": "Each reference model",
-    "reference": "Reference models together",
-    "plan32": "The 32-card plan",
-    "pod": "The superpod",
-    "recommend": "What is recommended",
-    "scenario": "The scenario",
-    "search": "Best layouts",
-    "sheet": "The cheat sheet",
-    "side": "Side by side",
-    "speed": "Speed",
-    "step": "Where a step's time goes",
-}
-
-
-def _notebook_titles(folder: Path) -> dict[str, str]:
-    """The title of each notebook page by its name."""
-    titles = {}
-    for path in folder.glob("*.ipynb"):
-        first = "".join(notebooks.read(path)["cells"][0]["source"])
-        titles[path.stem] = first.strip().splitlines()[0].lstrip("# ")
-    return titles
-
-
 class Notation(SphinxDirective):
     """Every symbol of the account with its unit and meaning, by topic."""
 
@@ -138,72 +85,6 @@ class Sources(SphinxDirective):
         return [listing]
 
 
-class Numbers(SphinxDirective):
-    """One line a result: value, grade, equation, inputs, sources, notebook.
-
-    Written as HTML at once: as a tree of nodes thousands of results take longer than all the rest of the book.
-    """
-
-    def run(self) -> list[nodes.Node]:
-        results = res.load(Path(self.env.srcdir) / "_generated" / "results.json")
-        self.env.note_dependency("_generated/results.json")
-        titles = _notebook_titles(Path(self.env.srcdir) / "nb")
-        found: list[nodes.Node] = []
-        groups: dict[tuple[str, ...], int] = {}
-        for topic, members in itertools.groupby(results.items(), key=lambda item: item[0].split(".")[0]):
-            section = nodes.section(ids=[f"numbers-{topic}"])
-            section += nodes.title(text=TOPICS.get(topic, topic))
-            entries = "\n".join(_entry(key, result, titles, groups) for key, result in members)
-            section += nodes.raw("", f'<dl class="k3-list">\n{entries}\n</dl>', format="html")
-            found.append(section)
-        section = nodes.section(ids=["numbers-groups"])
-        section += nodes.title(text="Groups of sources")
-        listed = "\n".join(f'<dt id="g-{n}">Group {n}</dt><dd>{_sources(names)}</dd>' for names, n in groups.items())
-        section += nodes.raw("", f'<dl class="k3-list">\n{listed}\n</dl>', format="html")
-        return [*found, section]
-
-
-# Many results rest on the same sources: from so many on, a list of them is written once.
-GROUPED = 3
-
-
-def _sources(names: Iterable[str]) -> str:
-    return ", ".join(_link(f"{SOURCES_PAGE}.html#{trail.source_anchor(name)}", name) for name in names)
-
-
-def _entry(key: str, result: res.Result, titles: dict[str, str], groups: dict[tuple[str, ...], int]) -> str:
-    """A result as an entry of the list. groups: lists of sources by their number; grows by those that are new."""
-    lines = [f"Grade: {result.grade}"]
-    if result.equation:
-        lines.append(f"Equation: {_math(result.equation)}")
-    if result.inputs:
-        lines.append("Inputs: " + "; ".join(_input(name, item) for name, item in result.inputs.items()))
-    if result.sources:
-        names = tuple(result.sources)
-        group = groups.setdefault(names, len(groups) + 1) if len(names) >= GROUPED else 0
-        lines.append(f"Sources: {_link(f'#g-{group}', f'group {group}') if group else _sources(names)}")
-    if result.notebook:
-        title = titles.get(result.notebook, result.notebook)
-        lines.append("Made in: " + _link(f"nb/{result.notebook}.html", title))
-    name, value = html.escape(key), html.escape(trail.full_value(result))
-    term = f'<dt id="{trail.anchor(key)}"><code>{name}</code> <strong>{value}</strong></dt>'
-    return f"{term}<dd>{'<br>'.join(lines)}</dd>"
-
-
-def _input(name: str, item: Any) -> str:
-    value = html.escape(trail.input_value(item))
-    shown = _math(REGISTRY[name].latex) if name in REGISTRY else _link(f"#{trail.anchor(name)}", name)
-    return f"{shown} = {value}"
-
-
-def _math(latex: str) -> str:
-    return f'<span class="math notranslate nohighlight">\\({html.escape(latex)}\\)</span>'
-
-
-def _link(address: str, text: str) -> str:
-    return f'<a class="reference internal notranslate" href="{html.escape(address)}">{html.escape(text)}</a>'
-
-
 class FactTables(SphinxDirective):
     """The tables of facts with their number of rows."""
 
@@ -232,7 +113,6 @@ class Units(SphinxDirective):
 DIRECTIVES = {
     "k3-notation": Notation,
     "k3-sources": Sources,
-    "k3-numbers": Numbers,
     "k3-fact-tables": FactTables,
     "k3-units": Units,
 }

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxRole
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.report import chapters, directives, trail
+from k3lib.report import chapters, directives, number_pages, trail
 from k3lib.report.changed_page import Changed
 from k3lib.report.editions import FOLDER, UNTRANSLATED, phrases
 from k3lib.report.glossary import FirstUses, Glossary
@@ -31,7 +31,9 @@ VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
 TEXTS = "k3-texts.js"
 SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
 SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-quiz.js")
-OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-paths": Paths, "k3-shown": Shown}
+FINDER = "k3-find.js"  # on the page of all numbers alone
+OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-numbers": number_pages.Numbers, "k3-paths": Paths,
+             "k3-shown": Shown}  # fmt: skip
 
 
 class Number(nodes.Inline, nodes.TextElement):
@@ -66,6 +68,13 @@ def load_results(env: Any) -> dict[str, res.Result]:
     return dict(env.k3_results)
 
 
+def number_places(env: Any) -> dict[str, str]:
+    """The page of each result of this build, worked out once."""
+    if not hasattr(env, "k3_places"):
+        env.k3_places = number_pages.places(load_results(env))
+    return dict(env.k3_places)
+
+
 def _visit_number(translator: Any, node: Number) -> None:
     translator.body.append(trail.opening_tag(node["key"]))
 
@@ -84,9 +93,9 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
         pathto = context["pathto"]
         try:
             body = chapters.titled(context["body"], app.env.titles, pathto)
-            numbers_page = pathto(directives.NUMBERS_PAGE)
+            where = number_places(app.env)
             context["body"] = trail.linked(
-                body, load_results(app.env), numbers_page, lambda text: in_other_words(app, text)
+                body, load_results(app.env), lambda key: pathto(where[key]), lambda text: in_other_words(app, text)
             )
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
@@ -101,15 +110,10 @@ def _is_launcher(script: Any) -> bool:
 
 
 def _note_equations(app: Sphinx, doctree: nodes.document) -> None:
-    """Ask for the script that sets equations also where they stand in HTML or in the note beside a number.
-
-    Sphinx itself looks for its own nodes only, and does so after the directives have run. The list of all numbers keeps
-    its equations as they are written: to set them by the thousand takes a browser half a minute.
+    """Ask for the script that sets equations also where they stand in HTML: Sphinx looks for its own nodes only, and
+    does so after the directives have run. The note beside a number fetches it when it first shows an equation.
     """
-    if app.env.docname == directives.NUMBERS_PAGE:
-        return
-    raw = any('class="math' in node.astext() for node in doctree.findall(nodes.raw))
-    if raw or any(doctree.findall(Number)):
+    if any('class="math' in node.astext() for node in doctree.findall(nodes.raw)):
         app.env.get_domain("math").data["has_equations"][app.env.docname] = True
 
 
@@ -127,8 +131,9 @@ def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
     mathjax = next(f for f in package if f.name == "tex-svg.js")
     (static / "mathjax").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(Path(str(mathjax.locate())), static / "mathjax" / "tex-svg.js")
-    for name in SCRIPTS:
+    for name in (*SCRIPTS, FINDER):
         shutil.copyfile(Path(app.srcdir) / "_assets" / name, static / name)
+    number_pages.write_keys(load_results(app.env), static)
 
 
 def in_other_words(app: Any, text: str) -> str:
@@ -190,6 +195,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", _translate, priority=100)
     app.connect("doctree-read", _note_equations)
     app.connect("doctree-resolved", _drop_launcher_nodes)
+    app.connect("html-collect-pages", number_pages.collected)
     app.connect("html-page-context", _finish_page, priority=900)
     app.connect("html-page-context", _link_editions)
     app.connect("build-finished", _copy_assets)

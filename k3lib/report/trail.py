@@ -80,11 +80,13 @@ def cell(result: Result, unit: str | None = None, spec: str = "") -> Html:
     return Html(f"{opening_tag(result.key)}{number(value, spec)}</a>")
 
 
-def linked(body: str, results: Mapping[str, Result], numbers_page: str, said: Callable[[str], str] = str) -> str:
+def linked(
+    body: str, results: Mapping[str, Result], page_of: Callable[[str], str], said: Callable[[str], str] = str
+) -> str:
     """A page's HTML with every number linked to the appendix, and the trails it needs behind the text.
 
-    said: puts a text of the library in the language of the page. Raises InputError for a number whose key no notebook
-    recorded.
+    page_of: the address of the page with a result's line. said: puts a text of the library in the language of the page.
+    Raises InputError for a number whose key no notebook recorded.
     """
     keys = sorted(set(_TAG.findall(body)))
     if not keys:
@@ -92,7 +94,7 @@ def linked(body: str, results: Mapping[str, Result], numbers_page: str, said: Ca
     for key in keys:
         if key not in results:
             raise InputError(f"no result '{key}'. {near(key, results)}")
-    body = _TAG.sub(lambda m: f'<a class="k3-number" data-key="{m[1]}" href="{numbers_page}#{anchor(m[1])}">', body)
+    body = _TAG.sub(lambda m: f'<a class="k3-number" data-key="{m[1]}" href="{page_of(m[1])}#{anchor(m[1])}">', body)
     trails = {key: summary(results[key], said) for key in keys}
     payload = json.dumps(trails, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
     return f'{body}\n<script type="application/json" id="k3-trails">{payload}</script>'
