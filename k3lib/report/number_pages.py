@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from k3lib import results as res
 from k3lib.account.symbols import REGISTRY
-from k3lib.report import notebooks, trail
+from k3lib.report import trail
 from k3lib.report.translate import in_html
 
 NUMBERS_PAGE, SOURCES_PAGE, FOLDER = "numbers", "sources", "numbers"
@@ -120,7 +120,7 @@ def collected(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     Written as HTML at once: as a tree of nodes thousands of results take longer than all the rest of the book.
     """
     results = res.load(Path(app.srcdir) / "_generated" / "results.json")
-    titles = _notebook_titles(Path(app.srcdir) / "nb")
+    titles = {name.removeprefix("nb/"): title.astext() for name, title in app.env.titles.items()}
     where = places(results)
     for page, keys in by_page(results).items():
         said = title_of(page)
@@ -137,15 +137,6 @@ def write_keys(results: Mapping[str, res.Result], static: Path) -> None:
     """The keys by page, as a script: a browser reads no data from disk."""
     listed = json.dumps(by_page(results), ensure_ascii=False, sort_keys=True)
     (static / KEYS).write_text(f"window.k3Numbers = {listed};\n", encoding="utf-8", newline="\n")
-
-
-def _notebook_titles(folder: Path) -> dict[str, str]:
-    """The title of each notebook page by its name."""
-    titles = {}
-    for path in folder.glob("*.ipynb"):
-        first = "".join(notebooks.read(path)["cells"][0]["source"])
-        titles[path.stem] = first.strip().splitlines()[0].lstrip("# ")
-    return titles
 
 
 def _body(title: str, results: Mapping[str, res.Result], titles: Mapping[str, str], where: Mapping[str, str]) -> str:
@@ -176,7 +167,7 @@ def _entry(
     if result.sources:
         names = tuple(result.sources)
         group = groups.setdefault(names, len(groups) + 1) if len(names) >= GROUPED else 0
-        lines.append(f"Sources: {_link(f'#g-{group}', f'group {group}') if group else _sources(names)}")
+        lines.append(f"Sources: {_in_words(f'#g-{group}', f'group {group}') if group else _sources(names)}")
     if result.notebook:
         title = titles.get(result.notebook, result.notebook)
         lines.append("Made in: " + _link(f"../nb/{result.notebook}.html", title))
@@ -196,5 +187,10 @@ def _math(latex: str) -> str:
     return f'<span class="math notranslate nohighlight">\\({html.escape(latex)}\\)</span>'
 
 
+def _in_words(address: str, text: str) -> str:
+    return f'<a class="reference internal" href="{html.escape(address)}">{html.escape(text)}</a>'
+
+
 def _link(address: str, text: str) -> str:
+    """A link whose text is a key, a name or a title, the same in every language or translated already."""
     return f'<a class="reference internal notranslate" href="{html.escape(address)}">{html.escape(text)}</a>'
