@@ -82,12 +82,9 @@ def test_numbers_of_a_text_are_all_in_its_translation(numbers):
 
 
 @given(st.text(max_size=60))
-def test_no_text_is_lost_or_fails(text):
-    assert (
-        PhraseBook({}).text(text).split() == text.split()
-        or "; " in text
-        or re.search(r"[.!?] ", " ".join(text.split()))
-    )
+def test_a_text_without_any_phrase_stays_as_it_is(text):
+    apart = "; " in text or re.search(r"[.!?] ", " ".join(text.split()))
+    assert apart or PhraseBook({}).text(text) == text
 
 
 @pytest.mark.parametrize(

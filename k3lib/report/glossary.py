@@ -34,24 +34,35 @@ def to_page(docname: str, page: str) -> addnodes.pending_xref:
 
 
 class Glossary(SphinxDirective):
-    """Every term with its Chinese word, what it means, and the page that explains it; `{term}` finds them all."""
+    """Every term in both languages, what it means, and the page that explains it; `{term}` finds them all."""
 
     def run(self) -> list[nodes.Node]:
         listing = nodes.definition_list(classes=["glossary", "k3-list"])
-        for row in sorted(glossary(), key=lambda row: row.term.lower()):
+        for row in sorted(glossary(), key=self._place):
             meaning = nodes.definition("", paragraph(row.meaning, " See ", to_page(self.env.docname, row.page), "."))
             listing += nodes.definition_list_item("", self._term(row), meaning)
         return [addnodes.glossary("", listing, sorted=False)]
 
+    @property
+    def _in_chinese(self) -> bool:
+        return self.env.app.k3_phrases is not None  # type: ignore[attr-defined]
+
+    def _place(self, row: Term) -> str | bytes:
+        """Where a term stands in the list: by its letters, in Chinese by the sounds, in whose order this code is."""
+        return row.chinese.lower().encode("gb18030") if self._in_chinese else row.term.lower()
+
     def _term(self, row: Term) -> nodes.term:
         source, line = self.get_source_info()
         term = make_glossary_term(self.env, [nodes.Text(row.term)], None, source, line, row.anchor, self.state.document)
+        term.pop(0)  # the words follow, in the order of this edition
         standard: Any = self.env.get_domain("std")
         if row.abbreviation:
             standard._note_term(row.abbreviation, row.anchor, location=term)
-            term += nodes.Text(f" ({row.abbreviation})")
-        chinese = [nodes.raw("", ' \u00b7 <span lang="zh">', format="html"), nodes.Text(row.chinese)]
-        term += [*chinese, nodes.raw("", "</span>", format="html")]
+        english = row.term + (f" ({row.abbreviation})" if row.abbreviation else "")
+        first, second, language = (row.chinese, english, "en") if self._in_chinese else (english, row.chinese, "zh")
+        opening = nodes.raw("", f' \u00b7 <span lang="{language}">', format="html")
+        term += [nodes.Text(first), opening, nodes.Text(second), nodes.raw("", "</span>", format="html")]
+        term.source, term["translated"] = None, True  # it has its translation
         return term
 
 

@@ -44,6 +44,11 @@ def parameter_cell_names(path: Path) -> list[str]:
     return names
 
 
+def code_of(path: Path) -> list[str]:
+    """The code cells of a notebook."""
+    return [cell["source"] for cell in read(path)["cells"] if cell["cell_type"] == "code"]
+
+
 def is_sound(notebook: Any) -> bool:
     """Whether this is a settled notebook, whose cells have what a page needs."""
     try:

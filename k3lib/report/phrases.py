@@ -19,7 +19,7 @@ from k3lib.errors import InputError
 from k3lib.facts.paths import shown
 from k3lib.units import number as in_digits
 
-NUMBER = re.compile(r"(?<![\w.<])(?<!</)[+\u2212-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)(?!\.\d)")
+NUMBER = re.compile(r"(?<![\w.<])(?<!</)[+\u2212-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)(?![.,]\d)")
 PLACE = re.compile(r"\{(\d+|[a-z])(?::x(\d+(?:\.\d+)?))?\}")
 MARK = re.compile(r"</?\d+/?>")
 SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9<\u201c\"'(])")
@@ -31,7 +31,11 @@ KEPT = re.compile(
     r"https?://\S+|--[\w-]+|[\w.-]*_[\w.-]*|[a-z]\w*(?:\.[\w-]+)+|\w*\d[\w.+/@-]*|[A-Za-z]+(?:/[A-Za-z0-9]+)+|"
     r"[A-Z]+s?\b|[a-z]+[A-Z]\w*"
 )
-WORD = re.compile(r"[A-Za-z]{2,}")
+LETTER, WORD = re.compile(r"[A-Za-z]"), re.compile(r"[A-Za-z]{2,}")
+# A blank stands between Chinese and Latin letters or digits, and none beside a Chinese sign.
+_CHINESE, _LATIN, _SIGN = "\u4e00-\u9fff", "A-Za-z0-9", "\uff0c\u3002\uff1b\uff1a\u3001\uff08\uff09\u201c\u201d"
+_CLOSE = re.compile(f"(?<=[{_CHINESE}])(?=[{_LATIN}])|(?<=[{_LATIN}%])(?=[{_CHINESE}])")
+_WIDE = re.compile(f"(?<=[{_SIGN}]) +| +(?=[{_SIGN}])")
 FULL_STOPS = {".": "\u3002", "!": "\uff01", "?": "\uff1f"}
 
 
@@ -57,11 +61,13 @@ class PhraseBook:
     def text(self, text: str) -> str:
         """The text in the other language; as it is, and noted as missing, where no phrase says how."""
         stripped = text.strip()
-        if not stripped or not WORD.search(stripped):
+        if not LETTER.search(stripped):
             return text
         start = text[: len(text) - len(text.lstrip())]
         end = text[len(text.rstrip()) :]
-        return f"{start}{self._whole(' '.join(stripped.split()))}{end}"
+        plain = " ".join(stripped.split())
+        said = self._whole(plain)
+        return text if said == plain else f"{start}{spaced(said)}{end}"
 
     def exact(self, phrase: str) -> str:
         """The translation of a phrase as it is written in a page script; the phrase itself, and noted, without one."""
@@ -108,7 +114,7 @@ class PhraseBook:
             if place.isdigit():
                 numbers.append(part)
                 continue
-            found = self._found(part)
+            found = None if "; " in part or len(SENTENCE.split(part)) > 1 else self._found(part)
             if found is None:
                 return None
             words[place] = found
@@ -173,6 +179,11 @@ def multiplied(written: str, factor: float) -> str:
     return in_digits(float(exact), ",.0f") if float(exact).is_integer() else f"{float(exact):,.{digits}f}".rstrip("0")
 
 
+def spaced(text: str) -> str:
+    """Chinese with its blanks where they belong."""
+    return _WIDE.sub("", _CLOSE.sub(" ", text))
+
+
 def _pattern(phrase: str, translation: str) -> Pattern:
     parts: list[str] = []
     places: list[str] = []
@@ -209,10 +220,11 @@ def read_phrases(folder: Path) -> PhraseBook:
             phrase, translation = str(message.id), str(message.string or "")
             if not phrase:
                 continue
-            if phrases.get(phrase, translation) != translation:
+            if translation and phrases.get(phrase, translation) != translation:
                 raise InputError(f"{shown(path)}: '{phrase}' has another translation in another file. Keep one.")
             _check(path, phrase, translation)
-            phrases[phrase] = translation
+            if translation:
+                phrases[phrase] = translation
     names = (folder / "names.txt").read_text(encoding="utf-8").split()
     return PhraseBook(phrases, frozenset(names))
 

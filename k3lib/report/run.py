@@ -21,6 +21,7 @@ from k3lib.facts.price_parameters import PRICES_FILE
 from k3lib.facts.scenario import Scenario
 from k3lib.report import notebooks as nbs
 from k3lib.report.serve import NOTEBOOK, Task
+from k3lib.report.used import modules_of
 
 WORKBOOK = "k3-costs.xlsx"
 ALERTS = "alerts"
@@ -57,7 +58,7 @@ class Runner:
 
     def notebook(self, job: Job) -> Any:
         """An executed notebook. Raises InputError that names the notebook, the cell and the fault."""
-        name = kept.digest([job.path, *_own(), *sorted((ROOT / "k3lib").rglob("*.py"))], job.parameters)
+        name = kept.digest([job.path, *_own(), *modules_of(nbs.code_of(job.path))], job.parameters)
         found = None if self.fresh else _kept(name)
         if found is None:
             found, read = self._run(job)
