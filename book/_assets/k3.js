@@ -1,4 +1,5 @@
-/* Equations that show up after the page: the script that sets them is large, so it is fetched when one first does. */
+/* Equations in the note of a number, and on pages with so many of them that they are set as they come into view. The
+   script that sets them is large, so it is fetched when the first one shows. */
 (function () {
   "use strict";
   var folder = document.currentScript.src.replace(/[^/]*$/, "");
@@ -6,28 +7,47 @@
 
   function loaded() {
     if (window.MathJax && window.MathJax.startup) { return window.MathJax.startup.promise; }
-    return new Promise(function (done, failed) {
+    var promise = new Promise(function (done, failed) {
       var script = document.createElement("script");
-      if (!window.MathJax) { window.MathJax = { startup: { typeset: false } }; }
       script.src = folder + "mathjax/tex-svg.js";
       script.onload = function () { window.MathJax.startup.promise.then(done); };
       script.onerror = failed;
       document.head.appendChild(script);
     });
+    window.MathJax = {
+      startup: { typeset: false, promise: promise },
+      options: { processHtmlClass: "tex2jax_process|mathjax_process|math|output_area" }
+    };
+    return promise;
   }
 
-  window.k3typeset = function (element) {
-    ready = ready || loaded();
-    return ready.then(function () { return window.MathJax.typesetPromise([element]); });
+  /* One call at a time, as MathJax asks. */
+  window.k3typeset = function (elements) {
+    ready = (ready || loaded()).then(function () { return window.MathJax.typesetPromise(elements); });
+    return ready;
   };
 
-  function target() {
-    var entry = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    var lines = entry && entry.matches("dl.k3-list dt") && entry.nextElementSibling;
-    if (lines && lines.querySelector(".math")) { window.k3typeset(lines); }
+  var equations = document.querySelectorAll("article .math");
+  if (!equations.length || document.querySelector("script[src*='tex-svg']")) { return; }
+  var watch = new IntersectionObserver(function (seen) {
+    var near = seen.filter(function (one) { return one.isIntersecting; }).map(function (one) { return one.target; });
+    near.forEach(function (element) { watch.unobserve(element); });
+    if (near.length) { window.k3typeset(near); }
+  }, { rootMargin: "300px" });
+  equations.forEach(function (element) { watch.observe(element); });
+
+  /* The rest when there is time, a few at once, so that the whole page can be printed; of the lists of numbers only what is seen. */
+  var rest = Array.prototype.slice.call(equations);
+  function more() {
+    var some = rest.splice(0, 20).filter(function (element) { return !element.querySelector("mjx-container"); });
+    some.forEach(function (element) { watch.unobserve(element); });
+    (some.length ? window.k3typeset(some) : Promise.resolve()).then(function () {
+      if (rest.length) { window.requestIdleCallback(more); }
+    });
   }
-  window.addEventListener("hashchange", target);
-  target();
+  if (window.requestIdleCallback && !document.querySelector("dl.k3-list")) {
+    window.addEventListener("load", function () { window.requestIdleCallback(more); });
+  }
 }());
 
 /* The note beside a number: what it is, how it was made, from which sources. Works with mouse, keyboard and touch. */
@@ -83,7 +103,7 @@
     link.setAttribute("aria-describedby", note.id);
     place(link);
     if (trail.equation || note.textContent.indexOf("\\(") >= 0) {
-      window.k3typeset(note).then(function () {
+      window.k3typeset([note]).then(function () {
         if (current === link) { place(link); }
       });
     }

@@ -123,7 +123,7 @@ def collected(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     titles = {name.removeprefix("nb/"): title.astext() for name, title in app.env.titles.items()}
     where = places(results)
     for page, keys in by_page(results).items():
-        said = title_of(page)
+        said = f"Numbers: {title_of(page)}"
         body = _body(said, {key: results[key] for key in keys}, titles, where)
         if app.k3_phrases is not None:
             before = len(app.k3_phrases.missing)

@@ -99,7 +99,24 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
             )
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
-    context["script_files"] = [f for f in context.get("script_files", []) if not _is_launcher(f)]
+    set_at_once = app.builder.name == "singlehtml" or _sets_equations(app.env, pagename)
+    context["script_files"] = [
+        f for f in context.get("script_files", []) if not _is_launcher(f) and (set_at_once or not _is_mathjax(f))
+    ]
+
+
+# Where equations are so many that they are set as they come into view.
+MANY_EQUATIONS = {"notation"}
+
+
+def _sets_equations(env: Any, pagename: str) -> bool:
+    """Whether a page's own equations are to be set when it opens: Sphinx would ask for those of the pages below it."""
+    return pagename not in MANY_EQUATIONS and bool(env.get_domain("math").data["has_equations"].get(pagename))
+
+
+def _is_mathjax(script: Any) -> bool:
+    """The script that sets equations."""
+    return "mathjax/" in str(getattr(script, "filename", script) or "")
 
 
 def _is_launcher(script: Any) -> bool:
