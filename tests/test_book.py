@@ -18,6 +18,7 @@ from k3lib.facts.paths import ROOT
 from k3lib.report.trail import anchor, source_anchor
 
 PAGES = ["index", *re.findall(r"file: *(\S+)", (ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))]
+MADE = ["search", "numbers/k3", "numbers/trouble"]  # pages of no file, and two of the many pages of numbers
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),
     "dark": dict(viewport={"width": 1400, "height": 900}, color_scheme="dark"),
@@ -110,7 +111,7 @@ def opened(browser: Browser, book: Path, name: str, screen: str) -> tuple[Page, 
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *MADE])
 def test_a_page_in_a_real_browser(browser: Browser, book: Path, name: str, screen: str) -> None:
     page, faults = opened(browser, book, name, screen)
     page.wait_for_timeout(200)

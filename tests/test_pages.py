@@ -16,6 +16,7 @@ from playwright.async_api import BrowserContext, async_playwright
 from playwright.sync_api import Browser
 
 from k3lib.report.number_pages import MOST, by_page, places, title_of
+from k3lib.report.sphinx_ext import MANY_EQUATIONS
 from k3lib.report.trail import anchor
 from k3lib.results import Result, load
 
@@ -146,11 +147,12 @@ def test_a_number_is_found_by_words_of_its_key(browser: Browser, book: Path) -> 
     page.context.close()
 
 
-def test_equations_of_the_notation_are_set_all(browser: Browser, book: Path) -> None:
+@pytest.mark.parametrize("name", sorted(MANY_EQUATIONS))
+def test_equations_that_are_set_as_they_come_into_view_are_set_all(browser: Browser, book: Path, name: str) -> None:
     page = browser.new_context().new_page()
-    page.goto((book / "html" / "notation.html").as_uri())
+    page.goto((book / "html" / f"{name}.html").as_uri())
     page.wait_for_function(
-        "document.querySelectorAll('article .math').length > 100 &&"
+        "document.querySelectorAll('article .math').length > 5 &&"
         "[...document.querySelectorAll('article .math')].every(one => one.querySelector('mjx-container'))"
     )
     assert page.locator("mjx-merror, [data-mjx-error]").count() == 0

@@ -106,7 +106,7 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
 
 
 # Where equations are so many that they are set as they come into view.
-MANY_EQUATIONS = {"notation"}
+MANY_EQUATIONS = {"notation", "nb/where-a-steps-time-goes"}
 
 
 def _sets_equations(env: Any, pagename: str) -> bool:
