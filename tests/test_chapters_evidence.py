@@ -17,7 +17,7 @@ from k3lib.facts.benchmarks import Run, observations, runs
 from k3lib.facts.paths import DATA, ROOT
 from k3lib.facts.peers import peer_errors
 from k3lib.report import browser as table
-from k3lib.report import show
+from k3lib.report import looks
 from k3lib.report.trail import Html
 
 EVERY = runs()
@@ -71,7 +71,7 @@ def test_every_run_that_is_not_used_has_its_reason() -> None:
 
 def test_curves_of_speed_hold_plain_runs_only() -> None:
     curves = measured.speed_curves(EVERY, 1000)
-    assert {c.architecture for c in curves} <= set(show.COLOURS)
+    assert {c.device for c in measured.speed_curves(EVERY, 8000)} | {c.device for c in curves} <= set(looks.CARDS)
     for c in curves:
         assert [p[0] for p in c.points] == sorted({p[0] for p in c.points})
     (pp2,) = [c for c in curves if (c.layout, c.engine, c.kernel) == ("tp8,pp2", "vllm", "")]

@@ -16,6 +16,7 @@ from k3lib.errors import InputError
 from k3lib.facts import named
 from k3lib.facts.catalog import sources
 from k3lib.models.model import Model, load_model
+from k3lib.report import labels
 from k3lib.report import movers as mv
 from k3lib.report import speeds as sd
 from k3lib.report import terms as tm
@@ -124,12 +125,12 @@ def test_the_most_clients_within_a_limit() -> None:
 
 def test_labels_are_moved_apart_and_keep_their_order() -> None:
     places = {"a": 0.0, "b": 0.1, "c": 0.15, "d": 5.0}
-    moved = sd.apart(places, 1.0)
+    moved = labels.apart(places, 1.0)
     assert sorted(moved, key=lambda n: moved[n]) == ["a", "b", "c", "d"]
     values = sorted(moved.values())
     assert all(b - a >= 1 - 1e-9 for a, b in itertools.pairwise(values))
     assert moved["d"] == 5.0
-    assert sd.apart({}, 1.0) == {}
+    assert labels.apart({}, 1.0) == {}
 
 
 def test_a_measured_run_stands_beside_its_prediction() -> None:

@@ -1,6 +1,10 @@
-/* Long tables: words to filter by, columns to choose from, headings to sort by. Works from disk; asks nothing. */
+/* Long tables: words to filter by, columns to choose from, headings to sort by. Works from disk; asks nothing.
+   Tables in a .k3-browser have it all; plain ones of more than LONG rows sort, of more than LONGEST rows filter. */
 (function () {
   "use strict";
+  var t = window.k3t || function (text) { return text; };
+  var LONG = 12;
+  var LONGEST = 25;
   var serial = 0;
 
   function make(tag, name, text) {
@@ -21,42 +25,92 @@
     bar.appendChild(group);
   }
 
-  function start(box) {
-    var table = box.querySelector("table");
-    var body = table.tBodies[0];
-    var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
-    var noun = box.getAttribute("data-noun");
-    var rows = Array.prototype.map.call(body.rows, function (row) {
+  /* The rows of a table with their texts; a sum at the end is none of them. */
+  function rowsOf(body) {
+    return Array.prototype.filter.call(body.rows, function (row) {
+      return !row.classList.contains("k3-total");
+    }).map(function (row) {
       var texts = Array.prototype.map.call(row.cells, function (cell) { return cell.textContent.trim(); });
       return { row: row, texts: texts, all: texts.join(" ").toLowerCase() };
     });
-    var bar = make("div", "k3-filters");
+  }
+
+  /* Headings that sort: one click upwards, the next downwards, the third gives the first order back. */
+  function sortable(heads, body, rows) {
+    var sums = Array.prototype.filter.call(body.rows, function (row) { return row.classList.contains("k3-total"); });
+    var sorted = { column: -1, down: false };
+
+    heads.forEach(function (head, column) {
+      var button = make("button", "k3-sort");
+      button.type = "button";
+      if (head.firstElementChild) {
+        button.className += " k3-sort-beside";
+        button.textContent = "\u2195";
+        button.setAttribute("aria-label", t("Sort by {0}").replace("{0}", head.textContent.trim()));
+      } else {
+        button.textContent = head.textContent;
+        head.textContent = "";
+      }
+      head.appendChild(button);
+      button.addEventListener("click", function () { sort(column); });
+    });
+
+    function sort(column) {
+      if (sorted.column !== column) { sorted = { column: column, down: false }; }
+      else if (!sorted.down) { sorted = { column: column, down: true }; }
+      else { sorted = { column: -1, down: false }; }
+      heads.forEach(function (head, i) {
+        if (i === sorted.column) { head.setAttribute("aria-sort", sorted.down ? "descending" : "ascending"); }
+        else { head.removeAttribute("aria-sort"); }
+      });
+      var order = rows.slice();
+      if (sorted.column >= 0) { order.sort(compare); }
+      order.forEach(function (item) { body.appendChild(item.row); });
+      sums.forEach(function (row) { body.appendChild(row); });
+    }
+
+    /* Cells that hold nothing, or no number where others do, stay last either way. */
+    function compare(a, b) {
+      var x = valueOf(a, sorted.column);
+      var y = valueOf(b, sorted.column);
+      if (x === null || y === null) { return x !== null ? -1 : y !== null ? 1 : 0; }
+      var way = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+      return sorted.down ? -way : way;
+    }
+  }
+
+  /* What a cell is sorted by: its exact value, the number that a cell of numbers begins with, or its text. */
+  function valueOf(item, column) {
+    var cell = item.row.cells[column];
+    var text = item.texts[column];
+    var exact = cell.getAttribute("data-sort");
+    if (exact !== null) { return Number(exact); }
+    if (!text) { return null; }
+    if (!cell.classList.contains("k3-right") && !cell.classList.contains("text-right")) { return text; }
+    var found = /[-\u2212]?\d[\d,]*(?:\.\d+)?/.exec(text);
+    return found ? Number(found[0].replace(/,/g, "").replace("\u2212", "-")) : null;
+  }
+
+  /* A bar with a field for words, and with a choice for each heading that has one; it hides rows that do not fit. */
+  function filters(bar, heads, rows, noun, example) {
     var words = make("input");
     var choices = [];
     var count = make("p", "k3-count");
-    var sorted = { column: -1, down: false };
 
     words.type = "search";
-    var example = box.getAttribute("data-example");
-    if (example) { words.placeholder = "e.g. " + example; }
+    if (example) { words.placeholder = t("e.g. {0}").replace("{0}", example); }
     words.autocomplete = "off";
-    labelled(bar, "Rows with all these words", words);
+    labelled(bar, t("Rows with all these words"), words);
     words.addEventListener("input", filter);
-
     heads.forEach(function (head, column) {
       if (head.hasAttribute("data-choose")) { choose(head, column); }
-      var button = make("button", "k3-sort", head.textContent);
-      button.type = "button";
-      head.textContent = "";
-      head.appendChild(button);
-      button.addEventListener("click", function () { sort(column); });
     });
 
     function choose(head, column) {
       var select = make("select");
       var seen = {};
       rows.forEach(function (item) { seen["=" + item.texts[column]] = item.texts[column]; });
-      select.appendChild(option("", "all"));
+      select.appendChild(option("", t("all")));
       Object.keys(seen).sort().forEach(function (key) {
         if (seen[key]) { select.appendChild(option(seen[key], seen[key])); }
       });
@@ -82,39 +136,39 @@
         item.row.hidden = !fits;
         shown += fits ? 1 : 0;
       });
-      count.textContent = shown + " of " + rows.length + " " + noun;
-    }
-
-    /* One click sorts upwards, the next downwards, the third gives the first order back. Empty cells stay last. */
-    function sort(column) {
-      if (sorted.column !== column) { sorted = { column: column, down: false }; }
-      else if (!sorted.down) { sorted = { column: column, down: true }; }
-      else { sorted = { column: -1, down: false }; }
-      heads.forEach(function (head, i) {
-        if (i === sorted.column) { head.setAttribute("aria-sort", sorted.down ? "descending" : "ascending"); }
-        else { head.removeAttribute("aria-sort"); }
-      });
-      var order = rows.slice();
-      if (sorted.column >= 0) { order.sort(compare); }
-      order.forEach(function (item) { body.appendChild(item.row); });
-    }
-
-    function compare(a, b) {
-      var first = a.texts[sorted.column];
-      var second = b.texts[sorted.column];
-      if (!first || !second) { return first ? -1 : second ? 1 : 0; }
-      var x = a.row.cells[sorted.column].getAttribute("data-sort");
-      var y = b.row.cells[sorted.column].getAttribute("data-sort");
-      var way = x !== null && y !== null ? Number(x) - Number(y) : first.localeCompare(second, "en", { numeric: true });
-      return sorted.down ? -way : way;
+      count.textContent = t("{0} of {1} {2}").replace("{0}", shown).replace("{1}", rows.length).replace("{2}", noun);
     }
 
     count.setAttribute("role", "status");
     count.setAttribute("aria-live", "polite");
     bar.appendChild(count);
-    box.insertBefore(bar, box.firstChild);
     filter();
   }
 
+  function start(box) {
+    var table = box.querySelector("table");
+    var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
+    var rows = rowsOf(table.tBodies[0]);
+    var bar = make("div", "k3-filters");
+    filters(bar, heads, rows, box.getAttribute("data-noun"), box.getAttribute("data-example"));
+    sortable(heads, table.tBodies[0], rows);
+    box.insertBefore(bar, box.firstChild);
+  }
+
+  function plain(table) {
+    if (table.closest(".k3-browser") || !table.tHead || table.tHead.rows.length !== 1 || table.tBodies.length !== 1) { return; }
+    var rows = rowsOf(table.tBodies[0]);
+    if (rows.length <= LONG) { return; }
+    var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
+    var room = table.closest(".k3-scroll") && table.closest(".k3-scroll").previousElementSibling;
+    if (rows.length > LONGEST && room && room.classList.contains("k3-words")) {
+      var bar = make("div", "k3-filters");
+      filters(bar, heads, rows, t("rows"), "");
+      room.appendChild(bar);
+    }
+    sortable(heads, table.tBodies[0], rows);
+  }
+
   Array.prototype.forEach.call(document.querySelectorAll(".k3-browser"), start);
+  Array.prototype.forEach.call(document.querySelectorAll("table.k3-table"), plain);
 }());

@@ -17,19 +17,20 @@ from k3lib.cost.api import Offer
 from k3lib.deploy import variants as var
 from k3lib.facts import variants as facts
 from k3lib.models.model import Model
-from k3lib.report.show import COLOURS
+from k3lib.report.looks import DARK, MUTED, PARTS
 from k3lib.report.terms import displayed
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
 from k3lib.units import GIGA, convert, number
 
 RULES = {"vllm": "vllm_033", "sglang": "sglang_0523"}
-LEVEL_COLOURS: dict[ch.Level, str] = {
-    "released": COLOURS["experts"],
-    "task": COLOURS["attention"],
-    "kin": COLOURS["shared"],
-    "proxy": COLOURS["tables"],
-    "none": COLOURS["other"],
+# A form's mark by how far its answers were measured: full for K3 itself, half for something near it, else empty.
+LEVEL_MARKS: dict[ch.Level, dict[str, str]] = {
+    "released": {"color": DARK, "fillstyle": "full"},
+    "task": {"color": PARTS["mla"], "fillstyle": "full"},
+    "kin": {"color": PARTS["engine"], "fillstyle": "left"},
+    "proxy": {"color": PARTS["engine"], "fillstyle": "bottom"},
+    "none": {"color": MUTED, "fillstyle": "none"},
 }
 HOSTS = {
     "moonshot-cn": "Moonshot, China",

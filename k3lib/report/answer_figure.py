@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,10 @@ from k3lib.choose.waived import Counted, cost_by_volume
 from k3lib.evaluate import Array
 from k3lib.facts.clusters import NamedCluster
 from k3lib.report import advice as ad
-from k3lib.report import show
+from k3lib.report import looks
 from k3lib.report.answer import cheapest
-from k3lib.report.speeds import apart
+from k3lib.report.draw import numbers_on
+from k3lib.report.labels import SMALL, names_at_ends
 from k3lib.units import number
 
 
@@ -63,41 +65,32 @@ def worth_showing(ways: Sequence[Counted], advice: Advice, scene: Scene) -> list
     return [one for one in ways if str(one.option) in names and one.ranked]
 
 
-LABELS = 13  # lines of text that the figure is high
+NAME_WIDTH = 18  # characters of a line of a name
 
 
 def draw(axis: Any, ways: Sequence[Counted], advice: Advice, scene: Scene, volumes: Array) -> None:
     """Costs of a million tokens by volume: the choice with its range, ways that a rule leaves out dashed."""
     clusters = {c.cluster_id: c for c in scene.clusters}
-    fixed = {f"own:{scene.plan.cluster_id}": show.COLOURS["truth"],
-             f"own:{scene.superpod.cluster_id}": show.COLOURS["claim"],
-             **{str(one.option): show.COLOURS["attention"] for one in cheapest(ways, "api")}}  # fmt: skip
-    spare = iter((show.COLOURS["tables"], show.COLOURS["other"], show.COLOURS["shared"], show.COLOURS["scales"]))
-    shown = worth_showing(ways, advice, scene)
-    curves = {str(one.option): cost_by_volume(one, volumes) for one in shown}
-    ends = {name: float(np.log(curve[1][~np.isnan(curve[1])][-1])) for name, curve in curves.items()}
-    tallest = max(float(np.nanmax(curve[1])) for curve in curves.values())
-    places = apart(ends, float(np.log(tallest) - min(ends.values())) / LABELS)
-    for one in shown:
-        name = str(one.option)
+    curves = {str(one.option): cost_by_volume(one, volumes) for one in worth_showing(ways, advice, scene)}
+    axis.set(xscale="log", yscale="log", xlim=(volumes[0], volumes[-1]), xlabel="million tokens of output a day",
+             ylabel="yuan for a million output tokens")  # fmt: skip
+    ends = {}
+    for one in worth_showing(ways, advice, scene):
+        name, look = str(one.option), looks.of_way(str(one.option), clusters)
         low, value, high = curves[name]
-        colour = fixed.get(name) or next(spare)
-        axis.plot(volumes, value, color=colour, linewidth=2 if one.refused is None else 1.2,
-                  linestyle="-" if one.refused is None else "--")  # fmt: skip
+        known = ~np.isnan(value)
+        axis.plot(volumes, value, linewidth=2 if one.refused is None else 1.2, markevery=(5, 20), markersize=5,
+                  linestyle="-" if one.refused is None else "--", **look.points)  # fmt: skip
         if name == advice.choice:
-            axis.fill_between(volumes, low, high, color=colour, alpha=0.15, linewidth=0)
-        axis.annotate(ad.option_words(one.option, clusters), (volumes[-1], np.exp(ends[name])),
-                      (volumes[-1] * 1.25, np.exp(places[name])), color=colour, va="center", fontsize=9,
-                      arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6})  # fmt: skip
+            axis.fill_between(volumes, low, high, color=look.colour, alpha=0.15, linewidth=0)
+        words = ad.option_words(one.option, clusters).replace(" GB", "\u00a0GB")
+        ends[textwrap.fill(words, NAME_WIDTH)] = (volumes[known][-1], value[known][-1], look.colour)
     _mark_turns(axis, ways, advice, curves, volumes)
-    axis.axvline(advice.case.mtok_per_day, color=show.COLOURS["limit"], linewidth=1, linestyle=":")
-    axis.set(xscale="log", yscale="log", xlim=(volumes[0], volumes[-1] * 25),
-             xlabel="million tokens of output a day", ylabel="yuan for a million output tokens")  # fmt: skip
-    ticks = [10.0**n for n in range(-3, 7) if volumes[0] <= 10.0**n <= volumes[-1]]
-    axis.set_xticks(ticks, [f"{x:,g}" for x in ticks])
-    axis.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
-    axis.minorticks_off()
-    axis.spines["bottom"].set_bounds(volumes[0], volumes[-1])
+    axis.axvline(advice.case.mtok_per_day, color=looks.DARK, linewidth=1, linestyle=":")
+    powers = [10.0**n for n in range(-3, 7)]
+    numbers_on(axis, "x", powers)
+    numbers_on(axis, "y", powers)
+    names_at_ends(axis, ends)
 
 
 def _mark_turns(
@@ -111,7 +104,7 @@ def _mark_turns(
     for volume, name in turns:
         if volumes[0] <= volume <= volumes[-1]:
             height = float(np.interp(volume, volumes, curves[name][1]))
-            axis.plot(volume, height, "o", color=show.COLOURS["limit"], markersize=4, zorder=5)
+            axis.plot(volume, height, "o", color=looks.DARK, markersize=4, zorder=5)
             axis.annotate(number(volume, ",.0f" if volume >= ad.FINE else ",.1f"), (volume, height), (-5, -10),
-                          textcoords="offset points", ha="right", fontsize=8.5,
-                          color=show.COLOURS["limit"])  # fmt: skip
+                          textcoords="offset points", ha="right", fontsize=SMALL,
+                          color=looks.DARK)  # fmt: skip

@@ -9,21 +9,15 @@ from typing import Any
 
 from k3lib.claims.corrections import Correction
 from k3lib.claims.ledger import by_topic, counted, finding
-from k3lib.claims.verdict import CONFIRMED, CORRECTED, OPEN, REFUTED, VERDICTS, Finding, Part, Verdict
+from k3lib.claims.verdict import CONFIRMED, CORRECTED, REFUTED, VERDICTS, Finding, Part, Verdict
 from k3lib.claims.world import World
 from k3lib.ranges import Range
-from k3lib.report import show
+from k3lib.report import draw, looks, show
 from k3lib.report.compare import NONE_SHOWN, in_range, listed, text
 from k3lib.report.trail import Html, cell
 from k3lib.results import Result, record
 from k3lib.units import number, unit
 
-COLOURS: dict[Verdict, str] = {
-    CONFIRMED: show.COLOURS["attention"],
-    CORRECTED: show.COLOURS["scales"],
-    REFUTED: show.COLOURS["claim"],
-    OPEN: show.COLOURS["other"],
-}
 TOPICS = {"moe": "experts", "oom": "running out of memory", "option": "compromises", "scope": "what is free"}
 # Sums of money are shown in millions.
 SHOWN_IN = {"CNY": "million CNY"}
@@ -148,12 +142,12 @@ def summary_figure(found: Mapping[str, Finding]) -> Any:
     left = [0] * len(topics)
     for verdict in VERDICTS:
         counts = [row[verdict] for _, row in topics]
-        axis.barh(range(len(topics)), counts, left=left, color=COLOURS[verdict], height=0.7, label=verdict)
+        axis.barh(range(len(topics)), counts, left=left, color=looks.VERDICTS[verdict], edgecolor="white", height=0.72)
         left = [a + b for a, b in zip(left, counts, strict=True)]
-    axis.set_yticks(range(len(topics)), [topic_label(topic) for topic, _ in topics], fontsize=9)
+    axis.set_yticks(range(len(topics)), [topic_label(topic) for topic, _ in topics])
     axis.set(xlabel="claims", xticks=range(max(left) + 1), ylim=(len(topics) - 0.4, -0.6))
     axis.tick_params(axis="y", length=0)
-    drawn.legend(loc="outside lower center", frameon=False, fontsize=9, ncols=2)
+    draw.key(drawn, {verdict: looks.VERDICTS[verdict] for verdict in VERDICTS})
     return drawn
 
 

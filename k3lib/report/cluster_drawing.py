@@ -16,6 +16,7 @@ from k3lib.facts.clusters import NamedCluster
 from k3lib.facts.workloads import Workload
 from k3lib.models.model import Model
 from k3lib.report import show
+from k3lib.report.looks import DARK, PARTS, SERIES
 from k3lib.report.ranks import Rank, ranks
 from k3lib.units import GIBI, number
 
@@ -23,8 +24,7 @@ PER_ROW = 8  # cards beside each other
 MOST_ROWS, MOST_STAGES = 16, 8
 CARD, GAP = 0.86, 0.34  # side of a card in its unit square; space between servers
 ROW_INCHES, BAR_INCHES = 0.47, 0.27
-DARK = show.COLOURS["limit"]
-WEIGHTS, REST, CACHES = show.COLOURS["experts"], show.COLOURS["other"], show.COLOURS["attention"]
+WEIGHTS, REST, CACHES = PARTS["experts"], PARTS["other"], PARTS["mla"]
 
 
 def letters(number_of: int) -> str:
@@ -44,7 +44,7 @@ def name_of(rank: Rank, plan: Plan) -> str:
 
 def colour_of(rank: Rank, plan: Plan) -> str:
     """By stage; by copy where there is one stage only."""
-    return show.SERIES[(rank.stage if plan.layout.pp > 1 else rank.copy) % len(show.SERIES)][0]
+    return SERIES[(rank.stage if plan.layout.pp > 1 else rank.copy) % len(SERIES)][0]
 
 
 def draw(plan: Plan, row: NamedCluster) -> Any:

@@ -16,26 +16,8 @@ from matplotlib import pyplot as plt
 from k3lib.account.symbols import REGISTRY, latex
 from k3lib.report.trail import Html
 
-WIDTH_INCHES = 5.4
-
-# Okabe and Ito's colours, which people with colour-blindness tell apart; the same meaning in the whole book.
-COLOURS = {
-    "experts": "#0072B2",
-    "scales": "#56B4E9",
-    "attention": "#009E73",
-    "other": "#999999",
-    "truth": "#0072B2",
-    "claim": "#D55E00",
-    "limit": "#333333",
-    "shared": "#E69F00",
-    "tables": "#CC79A7",
-    "hopper": "#0072B2",
-    "blackwell": "#D55E00",
-    "cdna4": "#009E73",
-}
-# For figures with many sets: each has a colour and a mark of its own.
-SERIES = (("#0072B2", "o"), ("#56B4E9", "s"), ("#009E73", "^"), ("#E69F00", "D"), ("#D55E00", "v"), ("#CC79A7", "P"),
-          ("#333333", "X"), ("#999999", "*"))  # fmt: skip
+# So narrow that text of 9 points stays readable where a phone shows the figure as wide as its screen.
+WIDTH_INCHES = 4.6
 
 STYLE: dict[str, Any] = {
     "figure.figsize": (WIDTH_INCHES, 3.0),
@@ -44,8 +26,9 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.labelsize": 10,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "hatch.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
@@ -120,6 +103,9 @@ def escaped(text: str) -> str:
     return text if isinstance(text, Html) else html.escape(text)
 
 
+LONGEST = 25  # rows; above a longer table there is room for a field of words, which the page's script fills
+
+
 def table(
     header: Sequence[str], rows: Iterable[Sequence[Any]], *, label: str, text_columns: int = 1, total: bool = False
 ) -> None:
@@ -128,7 +114,17 @@ def table(
     Cells are text, or numbers from `trail.cell`. label: what the table is, for screen readers. total: the last row is
     a sum. Raises ValueError for a row of another length than the header.
     """
+    shown = table_html(header, rows, label=label, text_columns=text_columns, total=total)
+    display({"text/html": shown, "text/plain": label}, raw=True)
+
+
+def table_html(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, label: str, text_columns: int = 1, total: bool = False
+) -> str:
+    """The HTML of a table that `table` shows. Raises ValueError for a row of another length than the header."""
+    body = [list(row) for row in rows]
     lines = [
+        *(['<div class="k3-words"></div>'] if len(body) > LONGEST else []),
         f'<div class="k3-scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">',
         f'<table class="k3-table"><caption>{html.escape(label)}</caption>',
         "<thead>",
@@ -136,14 +132,12 @@ def table(
         "</thead>",
         "<tbody>",
     ]
-    body = [list(row) for row in rows]
     for i, row in enumerate(body):
         if len(row) != len(header):
             raise ValueError(f"row {i + 1} of the table '{label}' has {len(row)} cells, the header has {len(header)}")
         last = total and i == len(body) - 1
         lines.append(_line(row, text_columns, "td", ' class="k3-total"' if last else ""))
-    lines += ["</tbody>", "</table>", "</div>"]
-    display({"text/html": "\n".join(lines), "text/plain": label}, raw=True)
+    return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
 
 
 def _line(cells: Sequence[Any], text_columns: int, tag: str, attributes: str = "") -> str:

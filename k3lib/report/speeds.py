@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,22 +167,3 @@ def most_clients(make: Callable[[int], Question], tpot_ms: float, *, sure: bool,
         return speed(asked, table).tpot_ms.high <= tpot_ms
 
     return largest(within, 1, most)
-
-
-def apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Places of labels along an axis, moved so that none is nearer than `gap` to the next; their order is kept."""
-    names = sorted(places, key=lambda name: places[name])
-    clusters: list[tuple[list[str], float]] = []  # names, place of the middle
-    for name in names:
-        clusters.append(([name], places[name]))
-        while len(clusters) > 1:
-            (left, a), (right, b) = clusters[-2:]
-            if b - a >= gap * (len(left) + len(right)) / 2 - 1e-12:
-                break
-            both = left + right
-            clusters[-2:] = [(both, sum(places[n] for n in both) / len(both))]
-    return {
-        name: middle + gap * (at - (len(members) - 1) / 2)
-        for members, middle in clusters
-        for at, name in enumerate(members)
-    }

@@ -30,7 +30,7 @@ VAL = re.compile(r"(?P<key>[^\s:]+)(?: in (?P<unit>[^:]+?))?(?::(?P<spec>.+))?")
 # The words of the scripts, which come before them.
 TEXTS = "k3-texts.js"
 SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
-SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-quiz.js")
+SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-front.js", "k3-quiz.js")
 FINDER = "k3-find.js"  # on the page of all numbers alone
 OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-numbers": number_pages.Numbers, "k3-paths": Paths,
              "k3-shown": Shown}  # fmt: skip

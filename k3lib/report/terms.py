@@ -20,21 +20,21 @@ from k3lib.deploy import passes as ps
 from k3lib.deploy.setup import constants
 from k3lib.deploy.speed import Question, expert_bytes
 from k3lib.ranges import Range
-from k3lib.report.show import COLOURS
+from k3lib.report.looks import PARTS
 
 US_PER_MS = 1e3
 # The same colour for the same term in the whole book, in the order in which bars stack them.
 TERM_COLOURS = {
-    ps.EXPERTS: COLOURS["experts"],
-    ps.DENSE: COLOURS["shared"],
-    ps.FIXED: COLOURS["other"],
-    ps.EXCHANGE: COLOURS["claim"],
-    ps.ATTENTION: COLOURS["attention"],
-    ps.GROUPED: COLOURS["attention"],
-    ps.KDA: COLOURS["scales"],
-    ps.ENGINE: COLOURS["tables"],
-    ps.PROMPT: "#F0E442",
-    ps.LAUNCH: COLOURS["limit"],
+    ps.EXPERTS: PARTS["experts"],
+    ps.DENSE: PARTS["dense"],
+    ps.FIXED: PARTS["fixed"],
+    ps.EXCHANGE: PARTS["exchange"],
+    ps.ATTENTION: PARTS["mla"],
+    ps.GROUPED: PARTS["mla"],
+    ps.KDA: PARTS["kda"],
+    ps.ENGINE: PARTS["engine"],
+    ps.PROMPT: PARTS["prompt"],
+    ps.LAUNCH: PARTS["launch"],
 }
 # How a reader sees the name of a term.
 TERM_WORDS = {ps.FIXED: "fixed part of a layer", ps.EXCHANGE: "all-reduce", ps.ATTENTION: "MLA",

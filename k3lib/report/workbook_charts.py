@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from k3lib.report.cells import Book, Sheet
-from k3lib.report.show import SERIES
+from k3lib.report.looks import SERIES, SPENDING
 from k3lib.report.workbook_bills import PARTS_OF_MONTH, Asked, Costed
 from k3lib.report.workbook_data import Content
 from k3lib.report.workbook_results import Outcome
@@ -41,7 +41,7 @@ def _months(sheet: Sheet, top: int, shown: Sequence[Costed]) -> int:
         for column, part in enumerate(one.parts, 1):
             sheet.formula(row, column, f"={part.seen_from(sheet.name)}/{MEGA}", part.value / MEGA, "cents")
     chart = sheet.book.file.add_chart({"type": "bar", "subtype": "stacked"})
-    for column, (colour, _) in zip(range(1, len(PARTS_OF_MONTH) + 1), SERIES, strict=False):
+    for column, colour in zip(range(1, len(PARTS_OF_MONTH) + 1), SPENDING, strict=True):
         chart.add_series(_series(sheet, top, len(shown), column) | {"fill": {"color": colour}, "gap": 40})
     _finish(chart, "What a month costs, by what it goes into")
     chart.set_x_axis({**SCALE, "name": "million CNY a month", "num_format": "0.0", "label_position": "high"})
