@@ -69,7 +69,7 @@ PARTS = {
     "mla": "#117733",
     "kda": "#88CCEE",
     "engine": "#882255",
-    "copied": "#E8A0AA",
+    "copied": "#AA4499",
     "tables": "#882255",
     "prompt": "#999933",
     "launch": "#333333",
