@@ -78,10 +78,16 @@ MEMORY = ("experts", "scales", "padding", "dense", "copied", "other")
 
 @pytest.mark.parametrize(
     "stack",
-    [[looks.PARTS[p] for p in MEMORY], looks.SPENDING, list(looks.VERDICTS.values()), list(dict.fromkeys(tm.TERM_COLOURS.values())),
-     looks.BETTER_TO_WORSE[:3], looks.BETTER_TO_WORSE[3:]],
+    [
+        [looks.PARTS[p] for p in MEMORY],
+        looks.SPENDING,
+        list(looks.VERDICTS.values()),
+        list(dict.fromkeys(tm.TERM_COLOURS.values())),
+        looks.BETTER_TO_WORSE[:3],
+        looks.BETTER_TO_WORSE[3:],
+    ],
     ids=["memory", "month", "verdicts", "step", "better", "worse"],
-)  # fmt: skip
+)
 def test_neighbours_in_a_bar_differ_in_a_grey_print(stack: list[str]) -> None:
     for one, other in itertools.pairwise(stack):
         assert abs(looks.lightness(one) - looks.lightness(other)) >= 14, (one, other)
