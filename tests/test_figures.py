@@ -200,6 +200,8 @@ def test_every_figure_says_its_finding_and_what_it_shows_and_fills_a_phone(brows
     for path in sorted((book / "html" / "nb").glob("*.html")):
         page.goto(path.as_uri())
         found += [{"page": path.stem, **one} for one in page.evaluate(WHAT_FIGURES_ARE)]
+        within = page.evaluate(f"[...document.querySelectorAll('.k3-front > svg')].map({FAULTS_OF_TEXT})")
+        assert not [one for one in within if one["faults"] or one["least"] < labels.SMALL], path.name
     page.context.close()
     assert len(found) >= 30
     for one in found:
