@@ -28,7 +28,8 @@ from k3lib.report import operating
 from k3lib.report.changes import Changes, compare, inputs
 from k3lib.report.editions import UNTRANSLATED, write_editions
 from k3lib.report.publish import publish, staging
-from k3lib.report.run import ALERTS, WORKBOOK, Job, Runner, made_from
+from k3lib.report.run import ALERTS, WHATIF, WORKBOOK, Job, Runner, made_from
+from k3lib.report.whatif.names import PAGE, SCRIPT
 
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
@@ -57,7 +58,7 @@ def build(
     registry.check_all()
     with staging(out) as stage:
         chosen = _chosen(jobs, only)
-        with tqdm(total=len(chosen) + 4, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
+        with tqdm(total=len(chosen) + 5, desc="k3 build", unit="step", file=sys.stderr, disable=None) as bar:
             executed = _executed(jobs, chosen, stage, out, bar, fresh, price_file, scenario)
             results = _collected(executed, scenario)
             _lay_out(stage, executed, results, _from_base(scenario, results))
@@ -146,8 +147,8 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
               price_file: Path | None, scenario: Scenario | None = None) -> dict[str, Any]:  # fmt: skip
     """All executed notebooks by name: the chosen ones run now, side by side; the others as they last ran.
 
-    scenario: of the workbook and the alerts, which are written beside them, and last, when the speeds that they take
-    are known.
+    scenario: of the workbook, the alerts and the what-if page, which are written beside them, and last, when the speeds
+    that they take are known.
     """
     ready = {job.name: _last_run(job, out) for job in jobs if job not in chosen}
     work = stage / "executed"
@@ -158,6 +159,7 @@ def _executed(jobs: Sequence[Job], chosen: Sequence[Job], stage: Path, out: Path
         if scenario is not None:
             futures[pool.submit(runner.workbook, scenario, stage / WORKBOOK)] = WORKBOOK
             futures[pool.submit(runner.alerts, scenario, stage)] = ALERTS
+            futures[pool.submit(runner.whatif, scenario, stage)] = WHATIF
         try:
             for future in as_completed(futures):
                 ready[futures[future]] = future.result()
@@ -223,6 +225,8 @@ def _lay_out(
     for folder in (ready / "downloads", book / "_generated"):
         for made in (WORKBOOK, *operating.FILES):
             shutil.copy(stage / made, folder)
+    for made in (SCRIPT, PAGE):
+        shutil.copy(stage / made, book / "_generated")
     changed = json.dumps(changes and changes.as_json(), indent=1, sort_keys=True, ensure_ascii=False)
     (book / "_generated" / "changes.json").write_text(changed + "\n", encoding="utf-8", newline="\n")
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):

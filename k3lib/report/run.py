@@ -25,6 +25,7 @@ from k3lib.report.used import modules_of
 
 WORKBOOK = "k3-costs.xlsx"
 ALERTS = "alerts"
+WHATIF = "what-if page"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ class Runner:
     def alerts(self, scenario: Scenario, folder: Path) -> None:
         """Write the rules of alerts and the dashboard. Raises InputError with what stopped it."""
         self._done(ALERTS, "k3lib.report.operating", folder, scenario.model_dump(mode="json"))
+
+    def whatif(self, scenario: Scenario, folder: Path) -> None:
+        """Write the script of the what-if page and what its form is made of. Raises InputError with what stopped it."""
+        self._done(WHATIF, "k3lib.report.whatif.start", folder, scenario.model_dump(mode="json"))
 
     def stop(self) -> None:
         """End what runs: its results are not wanted any more."""

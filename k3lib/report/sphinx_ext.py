@@ -23,6 +23,8 @@ from k3lib.report.glossary import FirstUses, Glossary
 from k3lib.report.learn_pages import Paths
 from k3lib.report.shown_page import Shown
 from k3lib.report.translate import in_document
+from k3lib.report.whatif import form
+from k3lib.report.whatif.names import SCRIPT
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
 SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-front.js", "k3-quiz.js")
 FINDER = "k3-find.js"  # on the page of all numbers alone
 OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-numbers": number_pages.Numbers, "k3-paths": Paths,
-             "k3-shown": Shown}  # fmt: skip
+             "k3-shown": Shown, "k3-whatif": form.WhatIf}  # fmt: skip
 
 
 class Number(nodes.Inline, nodes.TextElement):
@@ -150,6 +152,9 @@ def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
     shutil.copyfile(Path(str(mathjax.locate())), static / "mathjax" / "tex-svg.js")
     for name in (*SCRIPTS, FINDER):
         shutil.copyfile(Path(app.srcdir) / "_assets" / name, static / name)
+    for name in form.SCRIPTS:  # of one page only
+        folder = "_generated" if name == SCRIPT else "_assets"
+        shutil.copyfile(Path(app.srcdir) / folder / name, static / name)
     number_pages.write_keys(load_results(app.env), static)
 
 
