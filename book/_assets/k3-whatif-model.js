@@ -37,7 +37,8 @@ var K3WhatIf = (function () {
     whole_expert: (_, device) => curve(card_of(device).whole),
     exchange_curve: (name) => curve(facts.kernels.exchange[name]),
     prompts_apart: () => { throw new Error("the page has no cards that read prompts apart"); },
-    override: (_, numbers, name, value) => ({ ...numbers, [name]: value }),
+    override: ({ setup }, numbers, name, value) => (
+      name === "nic_rate" && !setup.card.of_nics[setup.nics - 1][2] ? numbers : { ...numbers, [name]: value }),
     line_expression: (line) => line_cny(line.basis, line.currency),
     arrays: (expressions, values) => {
       const known = values.plain();

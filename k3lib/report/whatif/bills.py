@@ -82,7 +82,7 @@ def _lines(one: Bill, more: Bill | None) -> list[str]:
     for at, line in enumerate(one.lines):
         known = one.inputs[line.count].range
         grows = more is not None and (
-            more.inputs[more.lines[at].count].range.value * more.lines[at].times > known.value * line.times
+            more.inputs[more.lines[at].count].range.high * more.lines[at].times > known.high * line.times
         )
         ends = [known.low, known.value, known.high]
         found.append(json.dumps([line.line, line.item_id, line.basis, line.currency, ends, line.times, grows]))

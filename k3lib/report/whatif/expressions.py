@@ -94,8 +94,8 @@ def of_model(model: Model) -> list[Function]:
 def terms() -> dict[str, sp.Expr]:
     """The terms of a pass of a model with MLA, KDA and experts, in the order of their sum."""
     experts = passes.experts_us().xreplace({passes.busiest_card_experts(): BUSIEST})
-    return {pt.FIXED: passes.decode_fixed_us(), pt.DENSE: passes.dense_us(), pt.EXPERTS: experts, pt.KDA: passes.kda_us(),
-            pt.ATTENTION: passes.mla_us(), pt.EXCHANGE: passes.exchanges_us(),
+    return {pt.FIXED: passes.decode_fixed_us(), pt.DENSE: passes.dense_us(), pt.EXPERTS: experts,
+            pt.KDA: passes.kda_us(), pt.ATTENTION: passes.mla_us(), pt.EXCHANGE: passes.exchanges_us(),
             pt.PROMPT: passes.other_prompt_us(), pt.ENGINE: passes.engine_us()}  # fmt: skip
 
 

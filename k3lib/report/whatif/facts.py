@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from k3lib.deploy import curves as cv
 from k3lib.deploy import ledger as led
 from k3lib.deploy.passes import TABLE_LINK_DEVICE, expected_most
 from k3lib.deploy.plan import capacity_bytes
-from k3lib.deploy.setup import OF_ENGINE, SetUp, constants, stage_values
+from k3lib.deploy.setup import OF_ENGINE, SetUp, constants, scopes, stage_values
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Layout
 from k3lib.evaluate import exact
@@ -26,6 +27,7 @@ from k3lib.models.model import Model
 from k3lib.report.whatif.names import MOST_NICS
 
 ENGINES = (vllm.ENGINE, sglang.ENGINE)
+NIC_RATE = "nic_rate"
 SIZES = tuple(2**i for i in range(13))
 BYTES_RULES = ("runtime_bytes", "runtime_bytes_per_token", "activation_bytes", "activation_bytes_per_token",
                "graph_bytes", "workspace_bytes", "draft_bytes_per_token")  # fmt: skip
@@ -70,7 +72,7 @@ def of_card(model: Model, row: NamedCluster) -> dict[str, Any]:
     link, table = (cv.fact(facts, d, "nvlink_unidirectional", "GB/s") for d in (device, TABLE_LINK_DEVICE))
     known = {name: {n: constants(one, numbers()).values for n, one in many.items()} for name, many in setups.items()}
     shared = {name: [k.value, k.spread] for name, k in known[ENGINES[0].name][1].items()
-              if name not in (*OF_ENGINE, "nic_rate")}  # fmt: skip
+              if name not in (*OF_ENGINE, NIC_RATE)}  # fmt: skip
     heads = {max(1, round(model.values[s.kda_heads] / n)) for n in SIZES}
     return {
         "device": device, "cards_per_node": row.nodes and row.cards // row.nodes,
@@ -82,10 +84,19 @@ def of_card(model: Model, row: NamedCluster) -> dict[str, Any]:
         "constants": shared,
         "of_engine": {e: {n: [many[1][n].value, many[1][n].spread] for n in OF_ENGINE}
                       for e, many in known.items()},
-        "of_nics": [[known[ENGINES[0].name][n]["nic_rate"].value, known[ENGINES[0].name][n]["nic_rate"].spread]
-                    for n in range(1, MOST_NICS + 1)],
+        "of_nics": [_nic_rate(one) for one in setups[ENGINES[0].name].values()],
         "whole": None if kernel == cv.ROOFLINE else _curve(cv._whole_expert(kernel, device)),
     }  # fmt: skip
+
+
+def _nic_rate(setup: SetUp) -> list[float]:
+    """The rate of a network card: value, spread, and whether the model runs with another one when it is moved.
+
+    One that is taken over from other numbers of network cards is worked out anew, so that to move it changes nothing.
+    """
+    was = constants(setup, numbers()).values[NIC_RATE]
+    moved = {**numbers(), (NIC_RATE, scopes(setup, NIC_RATE)[0]): replace(was, value=was.value * 2)}
+    return [was.value, was.spread, float(constants(setup, moved).values[NIC_RATE].value != was.value)]
 
 
 def _setup(model: Model, row: NamedCluster, engine: Any, nics: int) -> SetUp:

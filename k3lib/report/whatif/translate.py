@@ -34,16 +34,19 @@ def script(chosen: Chosen, given: Mapping[str, Any]) -> str:
     a page can do other things. Raises InputError for what has no translation.
     """
     names = {id(value): name for name, value in given.items()}
-    for module, wanted in chosen.items():
-        for name in wanted:
-            if "." not in name:
-                names[id(getattr(module, name.rstrip("*")))] = name_of(module, name)
-    classes = [
-        getattr(module, name.rstrip("*")) for module, wanted in chosen.items() for name in wanted if "." not in name
-    ]
+    whole = [(module, name) for module, wanted in chosen.items() for name in wanted if "." not in name]
+    classes = [_object(module, name) for module, name in whole]
+    names |= {id(made): name_of(*place) for made, place in zip(classes, whole, strict=True)}
     parts = [pair for made in classes if inspect.isclass(made) for pair in vars(made).items()]
     methods = {name for name, part in parts if inspect.isfunction(part) and not name.startswith("__")}
     return "\n".join(_piece(module, name, names, methods) for module, wanted in chosen.items() for name in wanted)
+
+
+def _object(module: ModuleType, name: str) -> Any:
+    plain = name.rstrip("*")
+    if not hasattr(module, plain):
+        raise InputError(f"{module.__name__}: has no '{plain}' to translate")
+    return getattr(module, plain)
 
 
 @lru_cache(maxsize=64)
