@@ -36,6 +36,9 @@ LETTER, WORD = re.compile(r"[A-Za-z]"), re.compile(r"[A-Za-z]{2,}")
 _CHINESE, _LATIN, _SIGN = "\u4e00-\u9fff", "A-Za-z0-9", "\uff0c\u3002\uff1b\uff1a\u3001\uff08\uff09\u201c\u201d"
 _CLOSE = re.compile(f"(?<=[{_CHINESE}])(?=[{_LATIN}])|(?<=[{_LATIN}%])(?=[{_CHINESE}])")
 _WIDE = re.compile(f"(?<=[{_SIGN}]) +| +(?=[{_SIGN}])")
+# A piece that is set apart before a text, and tags around the whole of it.
+LEADING = re.compile(r"(?P<before><\d+/>[ ]?)(?P<text>.*\w.*)(?P<after>)")
+WRAPPED = re.compile(r"(?P<before><(\d+)>)(?P<text>(?:(?!</\2>).)*)(?P<after></\2>)")
 FULL_STOPS = {".": "\u3002", "!": "\uff01", "?": "\uff1f"}
 
 
@@ -121,7 +124,11 @@ class PhraseBook:
         return filled(form.translation, numbers, words)
 
     def _in_parts(self, text: str) -> str | None:
-        """The text taken apart at its punctuation, if every part has a translation."""
+        """The text taken apart at its marks or its punctuation, if every part has a translation."""
+        around = LEADING.fullmatch(text) or WRAPPED.fullmatch(text)
+        if around:
+            found = self._found(around["text"])
+            return None if found is None else around["before"] + found + around["after"]
         pieces = SENTENCE.split(text)
         if len(pieces) > 1:
             return _joined((self._found(piece) for piece in pieces), "")
