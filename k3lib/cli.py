@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--fresh", action="store_true", help="run every notebook, also where none of what it reads has changed"
     )
+    build.add_argument("--no-pdf", dest="with_pdf", action="store_false", help="make no PDF: the pages alone, sooner")
     build.add_argument("--out", type=Path, default=None, metavar="DIR", help="where to publish (default: _build)")
     build.set_defaults(run=_build)
 
@@ -173,7 +174,15 @@ def _build(args: argparse.Namespace) -> int:
         if name in parameters:
             raise InputError(f"-p {name}: given twice. Keep one.")
         parameters[name] = value.strip()
-    build(args.scenario, parameters, only=args.only, out=args.out, fresh=args.fresh, prices=args.prices)
+    build(
+        args.scenario,
+        parameters,
+        only=args.only,
+        out=args.out,
+        fresh=args.fresh,
+        prices=args.prices,
+        with_pdf=args.with_pdf,
+    )
     return EXIT_DONE
 
 

@@ -61,17 +61,46 @@ def keep(name: str, value: Any) -> None:
     """Keep a value for later, and forget those that were not asked for longest. A full disk keeps nothing."""
     where = folder()
     with suppress(OSError):
-        where.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=where, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(value, out, sort_keys=True, ensure_ascii=False)
-            os.replace(part, where / f"{name}.json")
-        finally:
-            Path(part).unlink(missing_ok=True)
-        by_age = sorted(where.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in by_age[:-MOST_FILES]:
-            path.unlink(missing_ok=True)
+        _write(where / f"{name}.json", json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
+        _forget(where, "*.json", MOST_FILES)
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Put a file in its place in one step."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        os.replace(part, target)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _forget(where: Path, pattern: str, most: int) -> None:
+    """Remove the files that were not asked for longest, down to so many."""
+    by_age = sorted(where.glob(pattern), key=lambda path: path.stat().st_mtime)
+    for path in by_age[:-most]:
+        path.unlink(missing_ok=True)
+
+
+def find_file(name: str) -> bytes | None:
+    """The content of a file that was kept under a name with its ending, or None."""
+    path = folder() / name
+    try:
+        found = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    return found
+
+
+def keep_file(name: str, content: bytes, most: int) -> None:
+    """Keep a file for later, and of those of its ending only so many. A full disk keeps nothing."""
+    where = folder()
+    with suppress(OSError):
+        _write(where / name, content)
+        _forget(where, f"*{Path(name).suffix}", most)
 
 
 _read: set[str] = set()

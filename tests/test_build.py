@@ -61,7 +61,7 @@ KEYS = {
 def prints(folder: Path) -> dict[str, str]:
     """A fingerprint of every published file."""
     found = {}
-    for name in ("html", "downloads", "executed", "results.json", "results.csv"):
+    for name in ("html", "pdf", "downloads", "executed", "results.json", "results.csv"):
         path = folder / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
@@ -88,7 +88,7 @@ def test_the_results_that_others_rely_on(book: Path) -> None:
 
 def test_what_is_published(book: Path) -> None:
     assert {p.name for p in book.iterdir() if not p.name.startswith(".")} == {
-        "html", "downloads", "executed", "results.json", "results.csv", "build.log",
+        "html", "pdf", "downloads", "executed", "results.json", "results.csv", "build.log", "untranslated.json",
     }  # fmt: skip
     assert not list(book.glob(f"{publish.STAGING_PREFIX}*"))
     for path in NOTEBOOKS:
@@ -188,7 +188,7 @@ def test_runs_that_were_not_asked_for_longest_are_forgotten(tmp_path: Path, monk
 def test_a_changed_parameter_changes_the_page(book: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(book, out)
-    done = k3("build", "--out", str(out), "-p", "cards=64")
+    done = k3("build", "--no-pdf", "--out", str(out), "-p", "cards=64")
     assert done.returncode == 0, done.stderr
     assert "64\u00a0cards" in (out / "html" / "index.html").read_text(encoding="utf-8")
     before, after = (json.loads((f / "results.json").read_text()) for f in (book, out))
@@ -278,7 +278,7 @@ def test_only_refuses_results_of_other_data(victim: Path, tmp_path: Path, monkey
 def test_a_plan_that_is_too_small_is_called_so(book: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(book, out)
-    done = k3("build", "--out", str(out), "-p", "cards=8", "-p", "layout=tp8")
+    done = k3("build", "--no-pdf", "--out", str(out), "-p", "cards=8", "-p", "layout=tp8")
     assert done.returncode == 0, done.stderr
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert results["cluster.weights_fit"]["value"] is False
@@ -395,7 +395,7 @@ def test_a_process_that_dies_is_named(victim: Path, tmp_path: Path, monkeypatch:
 def test_a_killed_build_leaves_the_last_book_and_the_next_one_works(seconds: float, victim: Path) -> None:
     before = prints(victim)
     running = subprocess.Popen(
-        [sys.executable, "-m", "k3lib", "build", "--out", str(victim), "-p", "cards=64"],
+        [sys.executable, "-m", "k3lib", "build", "--no-pdf", "--out", str(victim), "-p", "cards=64"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -414,7 +414,8 @@ def test_a_killed_build_leaves_the_last_book_and_the_next_one_works(seconds: flo
 
 def test_two_builds_at_once_do_not_mix(tmp_path: Path) -> None:
     running = [
-        subprocess.Popen([sys.executable, "-m", "k3lib", "build", "--out", str(tmp_path), "-p", f"cards={cards}"],
+        subprocess.Popen([sys.executable, "-m", "k3lib", "build", "--no-pdf", "--out", str(tmp_path),
+                          "-p", f"cards={cards}"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for cards in (64, 96)
     ]  # fmt: skip

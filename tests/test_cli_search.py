@@ -25,7 +25,7 @@ KEYS = {"layout", "fits", "reason", "output_tps", "tpot_ms", "ttft_ms", "cny_per
 
 SHOWN = {
     " ".join(one): one
-    for text in (cli_search.DESCRIPTION, cli.DESCRIPTION, (ROOT / "README.md").read_text(encoding="utf-8"))
+    for text in (cli_search.DESCRIPTION, cli.DESCRIPTION, (ROOT / "USING.md").read_text(encoding="utf-8"))
     for one in shown("search", text)
 }
 
@@ -45,7 +45,7 @@ def test_every_example_runs_as_printed(arguments: list[str], capsys: Capture) ->
 def test_examples_are_where_people_look(capsys: Capture) -> None:
     help_text = k3_here(capsys, "search", "--help").stdout
     assert len(shown("search", help_text)) == 4 and shown("search", k3_here(capsys, "--help").stdout)
-    assert len(shown("search", (ROOT / "README.md").read_text(encoding="utf-8"))) >= 2
+    assert len(shown("search", (ROOT / "USING.md").read_text(encoding="utf-8"))) >= 2
 
 
 def test_the_json_has_what_was_agreed_best_first() -> None:

@@ -398,7 +398,7 @@ def test_shell_text_is_marked_only_where_it_is_ours() -> None:
 # The command as people type it.
 SHOWN = {
     " ".join(one): one
-    for text in (cli_launch.DESCRIPTION, cli.DESCRIPTION, (ROOT / "README.md").read_text(encoding="utf-8"))
+    for text in (cli_launch.DESCRIPTION, cli.DESCRIPTION, (ROOT / "USING.md").read_text(encoding="utf-8"))
     for one in shown("launch", text)
 }
 
@@ -418,7 +418,7 @@ def test_every_example_runs_as_printed(arguments: list[str], capsys: Capture) ->
 def test_examples_are_where_people_look(capsys: Capture) -> None:
     assert len(shown("launch", k3_here(capsys, "launch", "--help").stdout)) == 5
     assert shown("launch", k3_here(capsys, "--help").stdout)
-    assert shown("launch", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown("launch", (ROOT / "USING.md").read_text(encoding="utf-8"))
 
 
 def test_what_is_printed_is_a_script(capsys: Capture) -> None:

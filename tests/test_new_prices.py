@@ -42,7 +42,8 @@ def holds(out: Path, base: Path, name: str, rate: float = 1.0) -> None:
 
 
 def test_a_price_by_its_parameter(book: Path, tmp_path: Path) -> None:
-    done = k3("build", "-p", f"h20_server_price_cny={NEW:.1e}", "-p", "cny_per_usd=6.9", "--out", str(tmp_path / "out"))
+    prices = ("-p", f"h20_server_price_cny={NEW:.1e}", "-p", "cny_per_usd=6.9")
+    done = k3("build", "--no-pdf", *prices, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     holds(tmp_path / "out", book, "h20_server_price_cny", 6.9 / 6.7)
 
@@ -52,7 +53,7 @@ def test_a_file_of_prices(book: Path, tmp_path: Path) -> None:
     mine.write_text(
         f"{header}\nserver8.h20-96,1400000,{NEW},1600000,CNY/server,CNY,cn,2026-11,street,assumed,own_price,q\n"
     )
-    done = k3("build", "--prices", str(mine), "--out", str(tmp_path / "out"))
+    done = k3("build", "--no-pdf", "--prices", str(mine), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     holds(tmp_path / "out", book, "mine.csv")
 
@@ -67,7 +68,7 @@ def test_an_edited_row(book: Path, tmp_path: Path) -> None:
     text = table.read_text(encoding="utf-8")
     assert text.count(ROW) == 1
     table.write_text(text.replace(ROW, ROW.replace(f"{OLD}", f"{NEW}")), encoding="utf-8")
-    done = k3("build", "--out", str(tmp_path / "out"), cwd=copy,
+    done = k3("build", "--no-pdf", "--out", str(tmp_path / "out"), cwd=copy,
               env={"PYTHONPATH": str(copy), kept.FOLDER: str(kept.folder())})  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))

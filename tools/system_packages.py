@@ -1,4 +1,4 @@
-"""Install what the tests need beyond Python packages: Chromium, fonts, LibreOffice, promtool. Fails without them."""
+"""Install what the tests need beyond Python: Chromium, fonts, LibreOffice, Poppler, promtool. Fails without them."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PACKAGES = {"chromium": "chromium", "fc-list": "fontconfig", "soffice": "libreoffice-calc"}
+PACKAGES = {"chromium": "chromium", "fc-list": "fontconfig", "soffice": "libreoffice-calc", "pdfinfo": "poppler-utils"}
 FONTS = ("fonts-dejavu-core", "fonts-noto-cjk")
 # The package of promtool would also start a server, so only the one file is taken out of it.
 PROMTOOL, PROMTOOL_PACKAGE = "promtool", "prometheus"

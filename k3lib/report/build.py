@@ -23,8 +23,8 @@ from k3lib.facts.paths import BUILD, DATA, ROOT, shown
 from k3lib.facts.prices import prices_with
 from k3lib.facts.scenario import Scenario, in_words, load_scenario, parameter_names
 from k3lib.facts.tables import read_text
+from k3lib.report import downloads, operating, pdf, serving
 from k3lib.report import notebooks as nbs
-from k3lib.report import operating
 from k3lib.report.changes import Changes, compare, inputs
 from k3lib.report.editions import UNTRANSLATED, write_editions
 from k3lib.report.publish import publish, staging
@@ -34,6 +34,7 @@ from k3lib.report.whatif.names import PAGE, SCRIPT
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
 CONFIG = ROOT / "_config.yml"
+PRINT = BOOK / "_print"
 LOG = "build.log"
 
 
@@ -44,11 +45,13 @@ def build(
     out: Path | None = None,
     fresh: bool = False,
     prices: Path | None = None,
+    with_pdf: bool = True,
 ) -> Path:
     """Run the notebooks, collect their results, build the book with warnings as errors, publish it.
 
     fresh: run every notebook, also those that ran before from the same inputs. prices: a file of prices in place of the
-    scenario's.
+    scenario's. with_pdf: also print the PDFs; a book whose PDFs cannot be made is published without them, with one line
+    on stderr that says why.
     Prints the address of the home page last and returns its path. Raises InputError for anything that stops it;
     what was published before then stays as it was.
     """
@@ -65,12 +68,17 @@ def build(
             bar.set_postfix_str("book")
             untranslated = write_editions(stage, out, out / LOG)
             bar.update()
+            bar.set_postfix_str("pdf")
+            missing = _finish(stage / "ready", with_pdf, fresh)
+            bar.update()
             bar.set_postfix_str("publish")
             publish(stage / "ready", out)
             bar.update()
             bar.set_postfix_str("")
     if untranslated:
         print(f"The Chinese edition has {untranslated} texts in English: {shown(out / UNTRANSLATED)}", file=sys.stderr)
+    if missing:
+        print(f"k3 build: {missing}", file=sys.stderr)
     index = out / "html" / "index.html"
     print(f"{len(results)} results from {len(jobs)} notebooks. Open this address in a browser; it needs no network:")
     print(index.as_uri())
@@ -222,8 +230,9 @@ def _lay_out(
         nbs.write(nbs.page(notebook), page)
         for folder in (book / "_generated" / "notebooks", ready / "downloads" / "notebooks"):
             shutil.copy(page, folder)
+    downloads.pack((ready / "downloads" / "notebooks").glob("*.ipynb"), stage / downloads.ARCHIVE)
     for folder in (ready / "downloads", book / "_generated"):
-        for made in (WORKBOOK, *operating.FILES):
+        for made in (WORKBOOK, downloads.ARCHIVE, *operating.FILES):
             shutil.copy(stage / made, folder)
     for made in (SCRIPT, PAGE):
         shutil.copy(stage / made, book / "_generated")
@@ -232,3 +241,21 @@ def _lay_out(
     for name, text in (("results.json", res.to_json(results)), ("results.csv", res.to_csv(results))):
         for folder in (ready, ready / "downloads", book / "_generated"):
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _finish(ready: Path, with_pdf: bool, fresh: bool) -> str | None:
+    """Make of the pages in `ready` the PDFs, where they are wanted, and the settings of a server.
+
+    Returns what stopped the PDFs in one line, or None.
+    """
+    stopped = None
+    (ready / "pdf").mkdir()
+    if with_pdf:
+        try:
+            pdf.add(ready, PRINT, date=version.newest(), fresh=fresh)
+        except InputError as error:
+            stopped = str(error)
+    downloads.settle(ready / "html", pdf=with_pdf and stopped is None)
+    server = serving.nginx(ready / "html")
+    (ready / "downloads" / serving.FILE).write_text(server, encoding="utf-8", newline="\n")
+    return stopped

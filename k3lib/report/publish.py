@@ -18,7 +18,7 @@ STAGING_PREFIX = ".staging-"
 LOCK = "lock"
 ASIDE = ".old"
 MARK = ".k3-book"  # says that what lies here was published by this project
-PUBLISHED = ("html", "downloads", "executed", "results.json", "results.csv")
+PUBLISHED = ("html", "pdf", "downloads", "executed", "results.json", "results.csv")
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 

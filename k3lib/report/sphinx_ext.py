@@ -16,8 +16,9 @@ from sphinx.util.docutils import SphinxRole
 
 from k3lib import results as res
 from k3lib.errors import InputError, near
-from k3lib.report import chapters, directives, number_pages, trail
+from k3lib.report import chapters, directives, number_pages, page_head, trail
 from k3lib.report.changed_page import Changed
+from k3lib.report.downloads import Notebooks
 from k3lib.report.editions import FOLDER, UNTRANSLATED, phrases
 from k3lib.report.glossary import FirstUses, Glossary
 from k3lib.report.learn_pages import Paths
@@ -34,8 +35,10 @@ TEXTS = "k3-texts.js"
 SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
 SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-front.js", "k3-quiz.js")
 FINDER = "k3-find.js"  # on the page of all numbers alone
-OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-numbers": number_pages.Numbers, "k3-paths": Paths,
-             "k3-shown": Shown, "k3-whatif": form.WhatIf}  # fmt: skip
+NOT_FOUND = "404.html"
+OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-notebooks": Notebooks,
+             "k3-numbers": number_pages.Numbers, "k3-paths": Paths, "k3-shown": Shown,
+             "k3-whatif": form.WhatIf}  # fmt: skip
 
 
 class Number(nodes.Inline, nodes.TextElement):
@@ -101,9 +104,10 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
             )
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
+    page_head.complete(pagename, context, lambda text: in_other_words(app, text))
     set_at_once = app.builder.name == "singlehtml" or _sets_equations(app.env, pagename)
     context["script_files"] = [
-        f for f in context.get("script_files", []) if not _is_launcher(f) and (set_at_once or not _is_mathjax(f))
+        f for f in context.get("script_files", []) if not _is_idle(f) and (set_at_once or not _is_mathjax(f))
     ]
 
 
@@ -121,11 +125,13 @@ def _is_mathjax(script: Any) -> bool:
     return "mathjax/" in str(getattr(script, "filename", script) or "")
 
 
-def _is_launcher(script: Any) -> bool:
-    """Scripts that start remote kernels: the book has none, and they ask the network."""
+def _is_idle(script: Any) -> bool:
+    """Scripts that do nothing here: those that start remote kernels, which ask the network, and the page's name for a
+    list of versions. Without the latter all pages have the same inline scripts, which a server can allow one by one.
+    """
     name = str(getattr(script, "filename", script) or "")
     body = str(getattr(script, "attributes", {}).get("body") or "")
-    return "thebe" in name or "thebe" in body
+    return "thebe" in name or "thebe" in body or "DOCUMENTATION_OPTIONS.pagename" in body
 
 
 def _note_equations(app: Sphinx, doctree: nodes.document) -> None:
@@ -142,7 +148,7 @@ def _drop_launcher_nodes(app: Sphinx, doctree: nodes.document, docname: str) -> 
             node.parent.remove(node)
 
 
-def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
+def _copy_assets(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
@@ -156,6 +162,8 @@ def _copy_assets(app: Sphinx, exception: Exception | None) -> None:
         folder = "_generated" if name == SCRIPT else "_assets"
         shutil.copyfile(Path(app.srcdir) / folder / name, static / name)
     number_pages.write_keys(load_results(app.env), static)
+    if app.k3_phrases is None:  # a server has one page for addresses that do not exist, whatever the edition
+        shutil.copyfile(Path(app.srcdir) / "_assets" / NOT_FOUND, Path(app.outdir) / NOT_FOUND)
 
 
 def in_other_words(app: Any, text: str) -> str:
