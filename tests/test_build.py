@@ -424,7 +424,7 @@ def test_two_builds_at_once_do_not_mix(tmp_path: Path) -> None:
         assert process.returncode == 0, errors
     cards = json.loads((tmp_path / "results.json").read_text())["cluster.cards"]["value"]
     assert cards in (64, 96)
-    for page in ("index.html", "numbers.html", "nb/how-large-is-k3.html"):
+    for page in ("index.html", "numbers/cluster.html", "nb/how-large-is-k3.html"):
         text = (tmp_path / "html" / page).read_text(encoding="utf-8")
         shown = re.findall(r'(?:data-key="cluster\.cards"[^>]*>|<code>cluster\.cards</code> <strong>)([^<]*)<', text)
         assert shown and set(shown) == {f"{cards}\u00a0cards"}, page
