@@ -11,7 +11,12 @@ from typing import Any
 LONGEST = 160
 # A paragraph that says something is so wide; a motto above the answer is narrower.
 SHORTEST = 70
-WITHOUT_TEXT = {"search": "Search all pages of the book.", "genindex": "Words of the book by the alphabet."}
+# Pages without a paragraph, by the start of their names.
+WITHOUT_TEXT = {
+    "search": "Search all pages of the book.",
+    "genindex": "Words of the book by the alphabet.",
+    "numbers/": "Each number with its value, grade, equation, inputs and sources.",
+}
 _PARAGRAPH = re.compile(r"<p>(.*?)</p>", flags=re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])|(?<=[。！？])")
@@ -19,7 +24,8 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])|(?<=[。！？])")
 
 def complete(pagename: str, context: dict[str, Any], in_other_words: Callable[[str], str]) -> None:
     """Add the description of a page to its head. in_other_words: gives a text of ours in the language of the page."""
-    text = description(context.get("body", "")) or in_other_words(WITHOUT_TEXT.get(pagename, context["docstitle"]))
+    given = next((text for start, text in WITHOUT_TEXT.items() if pagename.startswith(start)), None)
+    text = in_other_words(given) if given else description(context["body"])
     metatags = context.get("metatags", "")
     context["metatags"] = f'{metatags}<meta name="description" content="{html.escape(text)}" />'
 
