@@ -33,14 +33,14 @@ def said(*command: str | Path) -> str:
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
 
 
-def pages_of(path: Path) -> list[str]:
+def pages_of(path: Path, *how: str) -> list[str]:
     """The text of each page."""
-    return said("pdftotext", path, "-").split("\f")[:-1]
+    return said("pdftotext", *how, path, "-").split("\f")[:-1]
 
 
 def tight(text: str) -> str:
-    """A text without spaces, which lines and pages break elsewhere."""
-    return "".join(text.split())
+    """A text without spaces, which lines and pages break elsewhere, and with one form of apostrophe."""
+    return "".join(text.split()).replace("\u2019", "'")
 
 
 @pytest.fixture(scope="module", params=FILES)
@@ -60,10 +60,10 @@ def test_pages_are_a4_numbered_and_tagged_with_fonts_embedded_and_no_raster(pape
     assert len(sizes) == int(facts["Pages"])
     for width, height in sizes:
         assert sorted((float(width), float(height))) == pytest.approx(A4_PT, abs=0.5)
-    texts = pages_of(paper)
+    texts = pages_of(paper, "-layout")  # by the place of lines, so that the foot comes last
     front = 1 if "report" in paper.name else 0
     for number, text in list(enumerate(texts, start=1))[front:]:
-        assert str(number) in text.split()[-1:], (number, text[-80:])
+        assert text.strip().splitlines()[-1].strip() == str(number), (number, text[-80:])
         assert len(tight(text)) > 20, f"page {number} is empty"
     assert all(line.split()[-5] == "yes" for line in said("pdffonts", paper).splitlines()[2:])
     assert len(said("pdfimages", "-list", paper).splitlines()) == 2, "a figure is a raster image"
@@ -83,11 +83,11 @@ def test_the_outline_has_every_part_and_chapter_at_its_page(book: Path, report: 
     contents = tight("".join(report[:3]))
     for part in parts:
         assert not part.caption or part.caption in found
-        for page in part.pages:
+        for page in set(part.pages) - {printed.ABOUT}:  # which stands under the title, without its own
             title = heading(book, page)
             assert title in found, title
             assert tight(title) in tight(report[found[title] - 1])
-            if page not in (printed.HOME, printed.ABOUT):
+            if page != printed.HOME:
                 assert f"{tight(title)}{found[title]}" in contents, title
 
 
@@ -207,49 +207,92 @@ def test_a_browser_that_does_not_print_is_one_line(
     assert "\n" not in str(error.value) and str(error.value).startswith("no PDF was made: ")
 
 
+NAV = """<nav class="bd-links bd-docs-nav"><p class="caption">Part</p><ul><li><a href="nb/one.html">One</a></li>
+<li><a href="numbers.html">Numbers</a></li></ul>
+<p class="caption">Rest</p><ul><li><a href="about.html">About</a></li></ul></nav>"""
+TEXTS = {
+    "index": '<h1>Book</h1><p><a href="nb/one.html#deep">to one</a>, <a href="numbers.html#n">to numbers</a></p>',
+    "nb/one": """<h1>One<a class="headerlink" href="#one">#</a></h1><script>let x</script><img src="../_images/a.svg">
+        <h2 id="deep">Deep</h2><p><a class="k3-number" href="../numbers.html#n">12</a> <input></p>
+        <details><summary>Answer</summary><p aria-describedby="x"><a href="#deep">up</a></p></details>
+        <div class="cell"><details class="hide">code</details><a href="../index.html">home</a></div>""",
+    "about": "<h1>About</h1><p>who</p>",
+    "brief": "<h1>Brief</h1><p>short</p>",
+    "numbers": "<h1>Numbers</h1>",
+}
+
+
+def written(folder: Path) -> None:
+    """A book of a few words in two languages, as Sphinx leaves it: its pages offer PDFs and say that there are none."""
+    both = "".join(f'<div class="k3-{kind}-pdf docutils container">{kind}</div>\n' for kind in ("with", "without"))
+    for place, language in (("", "en"), ("zh", "zh-CN")):
+        for name, text in TEXTS.items():
+            path = folder / "html" / place / f"{name}.html"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            head = f'<html lang="{language}"><head><title>{name} &amp; book</title></head>'
+            article = f'<article class="bd-article"><section id="top">{text}</section></article>'
+            path.write_text(f"<!DOCTYPE html>{head}<body>{NAV}{article}{both}</body></html>", encoding="utf-8")
+
+
 @pytest.fixture
-def ready(book: Path, tmp_path: Path) -> Path:
-    """A staged book as `_finish` finds it: pages that offer both, no PDF."""
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small book that is staged; what is kept has a folder of its own, programs of this one are found first."""
     folder = tmp_path / "ready"
     (folder / "downloads").mkdir(parents=True)
-    shutil.copytree(book / "html", folder / "html")
-    both = "".join(f'<div class="k3-{kind}-pdf docutils container">{kind}</div>\n' for kind in ("with", "without"))
-    for page in ("html/index.html", "html/zh/index.html"):
-        (folder / page).write_text((folder / page).read_text(encoding="utf-8") + both, encoding="utf-8")
+    written(folder)
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     return folder
 
 
-def test_a_failed_print_leaves_no_half(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_print_leaves_no_half(ready: Path, tmp_path: Path) -> None:
     """The first print works, the second does not: then there is none, and no page offers one."""
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     program(tmp_path, f"sys.exit(3) if 'report' in target else {WRITE}('%PDF-1.4 %%EOF')")
-    stopped = job._finish(ready, True, False)
-    assert stopped == "no PDF was made: chromium ended with code 3"
+    assert job._finish(ready, True, False) == "no PDF was made: chromium ended with code 3"
     assert list((ready / "pdf").iterdir()) == []
-    text = (ready / "html" / "index.html").read_text(encoding="utf-8")
-    assert "k3-without-pdf" in text and ">with<" not in text
+    for page in (ready / "html").rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert ">without<" in text and ">with<" not in text
 
 
-def test_the_same_pages_are_printed_once(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "kept"))
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+def test_the_same_pages_are_printed_once(ready: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     program(tmp_path, f"{WRITE}('%PDF-1.4 %%EOF') if target else print('1')\nopen({str(log)!r}, 'a').write(target)")
 
-    def finished() -> int:
+    def finished(*, fresh: bool = False) -> int:
         for folder in ("pdf", "print", "print-zh"):
             shutil.rmtree(ready / folder, ignore_errors=True)
+        written(ready)
         log.write_text("")
-        assert job._finish(ready, True, False) is None
+        assert job._finish(ready, True, fresh) is None
         return log.read_text().count(".pdf")
 
     assert finished() == 6, "a brief, and a report twice, in two languages"
     assert finished() == 0
-    page = ready / "html" / "nb" / "side-by-side.html"
-    page.write_text(page.read_text(encoding="utf-8").replace("<p>", "<p>More. ", 1), encoding="utf-8")
-    assert finished() == 3
-    assert (ready / "pdf" / "k3-report.pdf").read_bytes() == b"%PDF-1.4 %%EOF"
+    assert finished(fresh=True) == 6
+    for name in FILES:
+        assert (ready / "pdf" / name).read_bytes() == b"%PDF-1.4 %%EOF"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TEXTS, "brief", "<h1>Brief</h1><p>longer</p>")
+        assert finished() == 6
+
+
+def test_the_joined_document(ready: Path) -> None:
+    text = printed.report(printed.Edition(ready / "html" / "zh", "../html/zh"), "print.css", "print.js")
+    soup = BeautifulSoup(text, "html.parser")
+    assert soup.html["lang"] == "zh-CN" and soup.title.string == printed.UNFINISHED
+    assert soup.script["data-title"] == "index & book"
+    assert [tag.get_text() for tag in soup.find_all(re.compile("^h[1-6]$"))] == ["Book", "Part", "One", "Deep", "Rest"]
+    one = soup.find(id="nb-one")
+    assert [link["href"] for link in one.find_all("a")] == ["#nb-one--deep", "#index"]
+    assert soup.find(id="nb-one--deep").name == "h3" and one.find("details").has_attr("open")
+    assert one.img["src"] == "../html/zh/_images/a.svg"
+    assert "12" in one.get_text() and not one.find_all(["script", "input"]) and "code" not in one.get_text()
+    assert [link.get_text() for link in soup.find(id="index").find_all("a")] == ["to one"]
+    assert "to numbers" in text and "who" in soup.header.get_text() and "short" not in text
+    ids = [tag["id"] for tag in soup.find_all(id=True)]
+    assert len(ids) == len(set(ids)) and {link["href"][1:] for link in soup.find_all("a")} <= set(ids)
+    assert '<span data-page="nb-one">7</span>' in printed.numbered(text, {"nb-one": 7})
 
 
 def test_the_date_of_a_pdf_is_that_of_the_facts() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, SoupStrainer
 from conftest import pages, shown
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -49,8 +49,8 @@ def test_every_page_names_itself_and_the_book_and_says_what_it_says(book: Path) 
         chinese = "zh" in path.relative_to(book / "html").parts[:1]
         assert soup.html["lang"] == ("zh-CN" if chinese else "en"), path
         assert title.count("自己部署 Kimi K3" if chinese else "Serving Kimi K3 yourself") == 1, (path, title)
-        assert 10 <= len(description) <= page_head.LONGEST and not re.search(r"[<>]|\s{2}|^\s|\s$", description), path
-        if path.stem in ("404", "search", "genindex"):
+        assert 5 <= len(description) <= page_head.LONGEST and not re.search(r"[<>]|\s{2}|^\s|\s$", description), path
+        if path.stem in ("404", "search", "genindex") or path.parent.name == "numbers":
             continue
         said = " ".join(soup.article.get_text(" ", strip=True).split())
         start = re.sub(r"\W", "", description)[:30]
@@ -138,9 +138,9 @@ def test_every_inline_script_of_every_page_is_allowed_and_no_handler_is_inline(b
     assert policy in (book / "downloads" / serving.FILE).read_text(encoding="utf-8")
     assert "unsafe-eval" not in policy and "'unsafe-inline'" not in policy.partition("style-src")[0]
     for path in pages(book):
-        soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        assert not [tag for tag in soup.find_all(True) if any(name.startswith("on") for name in tag.attrs)], path
-        for script in soup.find_all("script", src=False):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"<[^<>]*\son[a-z]+=[^<>]*>", text), path
+        for script in BeautifulSoup(text, "html.parser", parse_only=SoupStrainer("script")).find_all(src=False):
             if script.get("type") != "application/json":
                 digest = hashlib.sha256(script.string.encode()).digest()
                 assert f"'sha256-{base64.b64encode(digest).decode()}'" in policy, path

@@ -36,6 +36,7 @@ SCRIPT_TEXT = re.compile(r'\b(?:k3t|t)\("([^"]+)"[,)]')
 SCRIPTS = ("k3-t.js", "k3.js", "k3-browser.js", "k3-front.js", "k3-quiz.js")
 FINDER = "k3-find.js"  # on the page of all numbers alone
 NOT_FOUND = "404.html"
+FUNCTION_OF_TEXT = re.compile(r'new Function\(\s*"n",\s*`return \(\$\{catalog\.plural_expr\}\)`,?\s*\)')
 OF_OTHERS = {"k3-changes": Changed, "k3-glossary": Glossary, "k3-notebooks": Notebooks,
              "k3-numbers": number_pages.Numbers, "k3-paths": Paths, "k3-shown": Shown,
              "k3-whatif": form.WhatIf}  # fmt: skip
@@ -162,8 +163,18 @@ def _copy_assets(app: Any, exception: Exception | None) -> None:
         folder = "_generated" if name == SCRIPT else "_assets"
         shutil.copyfile(Path(app.srcdir) / folder / name, static / name)
     number_pages.write_keys(load_results(app.env), static)
+    _write_out_plurals(static)
     if app.k3_phrases is None:  # a server has one page for addresses that do not exist, whatever the edition
         shutil.copyfile(Path(app.srcdir) / "_assets" / NOT_FOUND, Path(app.outdir) / NOT_FOUND)
+
+
+def _write_out_plurals(static: Path) -> None:
+    """In an edition in another language Sphinx makes a function out of a text, which the policy of a server forbids."""
+    translations, script = static / "translations.js", static / "doctools.js"
+    if translations.is_file():
+        (plural,) = re.findall(r'"plural_expr": "([^"]*)"', translations.read_text(encoding="utf-8"))
+        text = FUNCTION_OF_TEXT.sub(f"(n) => ({plural})", script.read_text(encoding="utf-8"))
+        script.write_text(text, encoding="utf-8", newline="\n")
 
 
 def in_other_words(app: Any, text: str) -> str:
