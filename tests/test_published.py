@@ -126,7 +126,7 @@ def visited(browser: Browser, address: str) -> tuple[Page, list[str]]:
     return page, faults
 
 
-@pytest.mark.parametrize("name", ["index", "nb/quiz", "nb/prices-and-sources", "nb/launching", "notation", "zh/index"])
+@pytest.mark.parametrize("name", ["index", "what-if", "nb/quiz", "nb/prices-and-sources", "nb/launching", "zh/index"])
 def test_the_policy_lets_a_page_work(name: str, browser: Browser, site: str) -> None:
     page, faults = visited(browser, f"{site}/{name}.html")
     assert not faults

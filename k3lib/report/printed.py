@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 HOME, ABOUT, BRIEF = "index", "about", "brief"
-# Not in the joined document: a list by the thousand, forms that judge what is typed, files to download, and the brief,
+# Not in the joined document: a list by the thousand, what answers to typing and sliding, downloads, and the brief,
 # which is printed by itself. The page ABOUT says so.
-LEFT_OUT = ("numbers", "nb/quiz", "downloads", BRIEF)
+LEFT_OUT = ("numbers", "nb/quiz", "what-if", "downloads", BRIEF)
 UNFINISHED = "unfinished"  # the title until the script has set every equation and fitted every table
 # What only a screen can do: buttons, fields, scripts, the code of a cell, links to a heading itself.
 _SCREEN = ("script, noscript, button, input, select, dialog, .headerlink, .k3-filters, .k3-minor, .k3-screen, "
