@@ -191,10 +191,8 @@ var K3WhatIf = (function () {
 
     /* Times of passes: a row for each stage. decode, prompt: arrays of the same length. */
     times(c, decode, prompt, context, seen) {
-      const rows = this.kinds.map(() => []);
-      decode.forEach((one, i) => {
-        this.terms_of(c, one, prompt[i], context, seen).forEach((terms, kind) => { rows[kind].push(py.sum(terms)); });
-      });
+      const all = new py.Later(decode.length, (i) => this.terms_of(c, decode[i], prompt[i], context, seen).map(py.sum));
+      const rows = this.kinds.map((_, kind) => new py.Later(decode.length, (i) => all.get(i)[kind]));
       return this.stages.map((stage) => rows[this.kinds.indexOf(stage)]);
     }
 

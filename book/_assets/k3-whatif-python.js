@@ -11,7 +11,11 @@ var py = (function () {
       this.held = new Map();
       for (var i = 0; i < pairs.length; i += 1) { this.set(pairs[i][0], pairs[i][1]); }
     }
-    static key(key) { return typeof key === "object" && key !== null ? "\u0000" + JSON.stringify(key) : key; }
+    static key(key) {
+      if (typeof key !== "object" || key === null) { return key; }
+      if (key.length === 2 && typeof key[0] === "number" && typeof key[1] === "number") { return key[0] + ":" + key[1]; }
+      return "\u0000" + JSON.stringify(key);
+    }
     set(key, value) { this.held.set(Dict.key(key), [key, value]); }
     has(key) { return this.held.has(Dict.key(key)); }
     get(key, other) {
@@ -29,8 +33,22 @@ var py = (function () {
     * [Symbol.iterator]() { for (var i = this.start; i < this.stop; i += 1) { yield i; } }
   }
 
+  /* A row of numbers each of which is worked out when it is first asked for. */
+  class Later {
+    constructor(length, make) { this.length = length; this.make = make; this.held = []; }
+    get(i) {
+      if (this.held[i] === undefined) { this.held[i] = this.make(i); }
+      return this.held[i];
+    }
+    part(low, high) {
+      var row = this;
+      return new Later(high - low, function (i) { return row.get(low + i); });
+    }
+    * [Symbol.iterator]() { for (var i = 0; i < this.length; i += 1) { yield this.get(i); } }
+  }
+
   function list(x) {
-    if (Array.isArray(x)) { return x; }
+    if (Array.isArray(x) || x instanceof Later) { return x; }
     if (x instanceof Dict) { return Array.from(x, function (pair) { return pair[0]; }); }
     return Array.from(x);
   }
@@ -127,7 +145,7 @@ var py = (function () {
   }
 
   return {
-    Refused: Refused, Dict: Dict, list: list, truth: truth, equal: equal, round: round, interp: interp, log: log,
+    Refused: Refused, Dict: Dict, Later: Later, list: list, truth: truth, equal: equal, round: round, interp: interp, log: log,
     format: format,
     dict: function (pairs) { return new Dict(Array.from(pairs)); },
     say: function (pattern, values) {
@@ -135,6 +153,7 @@ var py = (function () {
     },
     at: function (x, key) {
       if (Array.isArray(x)) { return x[key < 0 ? x.length + key : key]; }
+      if (x instanceof Later) { return x.get(key); }
       var found = x instanceof Dict ? x.get(key) : x[key];
       if (found === undefined) { throw new Error("no member " + key); }
       return found;
@@ -162,6 +181,7 @@ var py = (function () {
       return found;
     },
     slice: function (x, low, high, step) {
+      if (x instanceof Later) { return x.part(low === null ? 0 : low, high === null ? x.length : high); }
       var part = list(x).slice(low === null ? 0 : low, high === null ? undefined : high);
       return step === null ? part : part.filter(function (_, i) { return i % step === 0; });
     },
@@ -177,8 +197,14 @@ var py = (function () {
     mod: function (x, by) { return x - by * Math.floor(x / by); },
     len: function (x) { return x instanceof Dict ? x.size : x.length; },
     sum: function (x) { return list(x).reduce(function (a, b) { return a + b; }, 0); },
-    min: function () { return extreme(-1, Array.from(arguments), {}); },
-    max: function () { return extreme(1, Array.from(arguments), {}); },
+    min: function (a, b) {
+      if (arguments.length === 2) { return b < a ? b : a; }
+      return extreme(-1, Array.from(arguments), {});
+    },
+    max: function (a, b) {
+      if (arguments.length === 2) { return b > a ? b : a; }
+      return extreme(1, Array.from(arguments), {});
+    },
     min_by: function (args, options) { return extreme(-1, args, options); },
     max_by: function (args, options) { return extreme(1, args, options); },
     any: function (x) { return list(x).some(truth); },
@@ -224,7 +250,7 @@ var py = (function () {
     },
     transposed: function (x) { return x[0].map(function (_, i) { return x.map(function (row) { return row[i]; }); }); },
     reshape: function (x, rows, columns) {
-      return Array.from({ length: rows }, function (_, i) { return x.slice(i * columns, (i + 1) * columns); });
+      return Array.from({ length: rows }, function (_, i) { return py.slice(x, i * columns, (i + 1) * columns, null); });
     },
     bound: function (x, name) { return x[name].bind(x); },
     bisect_left: below,

@@ -98,13 +98,16 @@
     return Object.assign({}, of, { prices: Object.assign({}, of.prices, { utilisation: of.busy }) });
   }
 
+  function field_of(item, of) { return PRICED.find(function (name) { return item_of(name, of) === item; }); }
+  function own(object, name) { return Object.prototype.hasOwnProperty.call(object, name); }
+
   /* The address: every setting by name, prices only where the reader set them. */
   function address(of) {
     var pairs = Object.keys(CHOICES).concat(PLAIN).map(function (name) {
       return name + "=" + encodeURIComponent(of[name]).replace(/%2C/g, ",").replace(/%40/g, "@");
     });
     Object.keys(of.prices).sort().forEach(function (item) {
-      pairs.push("price." + encodeURIComponent(item).replace(/%40/g, "@") + "=" + of.prices[item]);
+      if (field_of(item, of)) { pairs.push("price." + encodeURIComponent(item).replace(/%40/g, "@") + "=" + of.prices[item]); }
     });
     return "#" + pairs.join("&");
   }
@@ -120,7 +123,7 @@
       try { name = decodeURIComponent(name); text = decodeURIComponent(text); } catch (error) { text = ""; }
       if (!take(found, name, text)) { refused.push(name.slice(0, 24)); }
     });
-    if (!(found.rent in facts.classes) || model.rental_classes(found).indexOf(found.rent) < 0) {
+    if (!own(facts.classes, found.rent) || model.rental_classes(found).indexOf(found.rent) < 0) {
       found.rent = cheapest_rent(found);
     }
     return { settings: found, refused: refused };
@@ -134,18 +137,17 @@
     }
     if (name.indexOf("price.") === 0) {
       var item = name.slice(6);
-      var field = PRICED.find(function (one) { return item_of(one, found) === item; });
-      if (!Object.prototype.hasOwnProperty.call(facts.prices.inputs, item) && !known_of(item)) { return false; }
-      if (fault_of(NUMBERS[field || "servers"], text)) { return false; }
+      var field = item && field_of(item, found);
+      if (!field || fault_of(NUMBERS[field], text)) { return false; }
       found.prices[item] = Number(text);
       return true;
     }
-    if (name === "layout") { found.layout = text; return /^[a-z0-9,]{1,40}$/.test(text); }
-    if (!(name in CHOICES)) { return false; }
+    if (name === "layout" && /^[a-z0-9,]{1,40}$/.test(text)) { found.layout = text; return true; }
+    if (!own(CHOICES, name) || name === "layout") { return false; }
     var allowed = { device: facts.cards, engine: facts.engines, service: facts.services.offers, rent: facts.classes,
       workload: Object.assign({ own: 1 }, facts.workloads) }[name];
     if (text === "" && name === "rent") { return true; }
-    if (!Object.prototype.hasOwnProperty.call(allowed, text)) { return false; }
+    if (!own(allowed, text)) { return false; }
     found[name] = text;
     return true;
   }
@@ -176,7 +178,7 @@
     if (all.indexOf(of.layout) < 0) {
       var wanted = of.layout;
       of.layout = best_layout(of, all);
-      note = say(t("{0} cannot be used here: {1} {2} was chosen."), wanted, why_not(of, wanted), of.layout);
+      note = say(t("{0} {1} was chosen."), why_not(of, wanted), of.layout);
     }
     var select = CHOICES.layout;
     select.textContent = "";
@@ -191,7 +193,7 @@
   function why_not(of, layout) {
     try {
       model.plan_of(Object.assign({}, of, { layout: layout }));
-      return t("it is not among those that the book tries.");
+      return say(t("{0} is not among the layouts that the book tries."), layout);
     } catch (error) {
       if (!(error instanceof model.py.Refused)) { throw error; }
       return error.message + ".";
@@ -282,7 +284,8 @@
       var best = facts.best[found.device + " " + found.nodes + " " + found.engine] || {};
       found.layout = best[found.workload] || found.layout;
     }
-    if (["isl", "osl", "cached"].indexOf(name) >= 0) { found.workload = "own"; }
+    var named = facts.workloads[found.workload];
+    if (named && ["isl", "osl", "cached"].some(function (one) { return named[one] !== found[one]; })) { found.workload = "own"; }
     if (name === "engine" && found.memory_share === default_share(state)) { found.memory_share = default_share(found); }
     apply(found, true);
   }
@@ -351,6 +354,7 @@
     show_speed(null, null, null);
     show_costs(asked_of(state), null);
     out("said").textContent = error.message;
+    ready();
   }
 
   function verdict(good, word, reason) {
@@ -497,6 +501,7 @@
     var where = out("terms");
     speed.textContent = "";
     where.textContent = "";
+    out("situation").textContent = "";
     if (!found) {
       speed.appendChild(make("p", "", t("No speed: nothing runs in these settings.")));
       return;
@@ -504,15 +509,16 @@
     var second = function (r) { return { value: r.value / 1e3, low: r.low === null ? null : r.low / 1e3, high: r.high / 1e3 }; };
     var lines = [[t("Output of all clients, tok/s"), found.output_tps], [t("Time of a token, ms"), found.tpot_ms],
       [t("First token, mean, s"), second(found.ttft_ms)]];
-    speed.appendChild(table([t("What clients see"), t("Predicted"), t("Nine in ten runs"), ""], lines.map(function (line) {
+    speed.appendChild(table([t("What clients see"), t("Predicted"), t("Nine in ten runs"), t("Drawn")], lines.map(function (line) {
       var r = line[1];
       return [line[0], shown(r.value), r.low === null ? t("being worked out") : span(r), drawn(r, r.high)];
     })));
     var terms = model.step_terms(question).filter(function (one) { return one[1] > 0; });
     var sum = terms.reduce(function (total, one) { return total + one[1]; }, 0);
     terms.sort(function (a, b) { return b[1] - a[1]; });
-    where.appendChild(make("p", "", say(t("Most of a step: {0}, {1} % of {2} ms through all stages."), t(terms[0][0]),
-      format(100 * terms[0][1] / sum, ".0f"), shown(sum))));
+    where.textContent = say(t("Most of a step: {0}, {1} % of {2} ms through all stages."), t(terms[0][0]),
+      format(100 * terms[0][1] / sum, ".0f"), shown(sum));
+    out("situation").textContent = say(t("What was measured of it: {0}."), t(facts.cards[plan.cluster.device].situation[plan.engine.name]));
   }
 
   /* Every way to these tokens, cheapest first. */
@@ -532,7 +538,8 @@
         if (batch && facts.batches.indexOf(asked.workload) < 0) { return; }
         var one = model.service_of(asked, name, mix, batch);
         var volume = own && own.mtok;
-        ways.push({ name: say(batch ? t("the service {0}, in batches") : t("the service {0}"), name), unit: one.unit,
+        var words = t(facts.services.words[name]);
+        ways.push({ name: batch ? say(t("{0}, in batches"), words) : words, unit: one.unit, sure: true,
           month: volume ? { value: one.unit.value * volume.value, low: null, high: null } : null });
         if (name === asked.service && !batch && own && own.unit) { even = model.break_even(own, one); }
       });
@@ -542,11 +549,12 @@
     var wide = tps && tps.low !== null;
     var costs = out("costs");
     costs.textContent = "";
-    costs.appendChild(table([t("Way"), t("A month, CNY"), t("A million output tokens, CNY"), t("Bounds, CNY"), ""], ways.map(function (one) {
+    costs.appendChild(table([t("Way"), t("A month, CNY"), t("A million output tokens, CNY"), t("Bounds, CNY"), t("Drawn")], ways.map(function (one) {
       var unit = one.unit;
       var clipped = unit && { low: unit.low, value: unit.value, high: Math.min(unit.high, most) };
       return [one.name, one.month ? shown(one.month.value) : "\u2013", unit ? shown(unit.value) : "\u2013",
-        unit ? (wide || !own ? span(unit) : t("being worked out")) : "\u2013", wide && clipped ? drawn(clipped, most) : ""];
+        unit ? (wide || one.sure ? span(unit) : t("being worked out")) : "\u2013",
+        (wide || one.sure) && clipped ? drawn(clipped, most) : ""];
     })));
     out("even").textContent = even_words(asked, own, even);
     return { own: own, ways: ways, even: even };
@@ -555,7 +563,7 @@
   function even_words(asked, own, even) {
     if (!own) { return t("Nobody published a price of such servers."); }
     if (!even) { return ""; }
-    var service = asked.service;
+    var service = t(facts.services.words[asked.service]);
     var day = function (mtok) { return shown(mtok / DAYS); };
     if (even.utilisation.value > 1) {
       return say(t("Owning never costs as little as {0} here: it would take {1} million output tokens a day, and full load gives {2}."),
@@ -586,6 +594,14 @@
     var inputs = out("inputs");
     inputs.textContent = "";
     inputs.appendChild(table([t("Setting"), t("Value")], rows));
+    ready();
+  }
+
+  /* What a phone shows below the form, where the results are out of sight. */
+  function ready() {
+    var tokens = out("speed").querySelector("td");
+    var good = out("verdict").textContent;
+    out("brief").textContent = tokens ? say(t("{0} {1} tok/s of output."), good, tokens.textContent) : good;
     box.setAttribute("data-ready", run);
   }
 

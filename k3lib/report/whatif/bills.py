@@ -16,6 +16,7 @@ from k3lib.errors import InputError, NoPriceError
 from k3lib.facts.clusters import NamedCluster, Region, clusters
 from k3lib.facts.planned import alike, planned
 from k3lib.facts.prices import Price, price
+from k3lib.report.cost_words import service_words
 
 OWN = "own"
 # A bill of so many nodes more tells which of its lines grow with the nodes, and which with the cards.
@@ -103,4 +104,5 @@ def of_services(given: Prices) -> dict[str, Any]:
         rows = {part: offer.parts.get(part, offer.parts["input"]) for part in PARTS}
         found[name] = {part: [*of_input(item_input(row)), row.currency] for part, row in rows.items()}
     batch, rate = (item_input(price(item, table)) for item in (BATCH, FX))
-    return {"offers": found, "batch": of_input(batch), "fx": of_input(rate)}
+    words = {name: service_words(name) for name in found}
+    return {"offers": found, "batch": of_input(batch), "fx": of_input(rate), "words": words}

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from k3lib.account import symbols as s
-from k3lib.calibrate.predict import numbers
+from k3lib.calibrate.predict import numbers, situation
 from k3lib.choose.deployed import deployed
 from k3lib.deploy import constants as co
 from k3lib.deploy import curves as cv
 from k3lib.deploy import ledger as led
-from k3lib.deploy.passes import TABLE_LINK_DEVICE, expected_most
+from k3lib.deploy.load import Load
+from k3lib.deploy.passes import TABLE_LINK_DEVICE, PassTimes, expected_most
 from k3lib.deploy.plan import capacity_bytes
 from k3lib.deploy.setup import OF_ENGINE, SetUp, constants, scopes, stage_values
+from k3lib.deploy.speed import Question
 from k3lib.engines import sglang, vllm
 from k3lib.engines.layout import Layout
 from k3lib.evaluate import exact
@@ -84,9 +86,15 @@ def of_card(model: Model, row: NamedCluster) -> dict[str, Any]:
         "constants": shared,
         "of_engine": {e: {n: [many[1][n].value, many[1][n].spread] for n in OF_ENGINE}
                       for e, many in known.items()},
+        "situation": {e: _situation(many[1]) for e, many in setups.items()},
         "of_nics": [_nic_rate(one) for one in setups[ENGINES[0].name].values()],
         "whole": None if kernel == cv.ROOFLINE else _curve(cv._whole_expert(kernel, device)),
     }  # fmt: skip
+
+
+def _situation(setup: SetUp) -> str:
+    """What of the card and the engine has been measured, in words."""
+    return situation(Question(PassTimes(setup), Load(1, 2, 1), 1, 1, 1, 1), numbers())
 
 
 def _nic_rate(setup: SetUp) -> list[float]:

@@ -105,10 +105,11 @@ def _form(groups: str) -> str:
     return f"""<form class="k3-whatif-form" autocomplete="off" aria-label="Settings" novalidate>
 <noscript><p>This page calculates in the browser: it needs JavaScript, and nothing from the network.</p></noscript>
 <p class="k3-whatif-buttons"><button type="button" class="k3-button" data-do="reset">Reset</button>
-<button type="button" class="k3-button" data-do="copy">Copy the link to these settings</button>
+<button type="button" class="k3-button" data-do="copy">Copy the link</button>
 <button type="button" class="k3-button" data-do="print">Print</button></p>
 <p class="k3-whatif-note" role="status" data-out="note"></p>
 {groups}
+<p class="k3-whatif-brief" aria-hidden="true" data-out="brief"></p>
 </form>"""
 
 
@@ -136,7 +137,7 @@ def _number(field: Number) -> str:
 def _choice(field: Choice, page: Mapping[str, Any]) -> str:
     key = f"k3-w-{field.name}"
     known = {
-        "device": page["labels"], "engine": ENGINES, "service": {name: name for name in page["services"]["offers"]},
+        "device": page["labels"], "engine": ENGINES, "service": page["services"]["words"],
         "workload": {**{name: one["label"] for name, one in page["workloads"].items()}, "own": "your own"},
     }.get(field.name, {})  # fmt: skip
     options = "".join(f'<option value="{html.escape(v)}">{html.escape(text)}</option>' for v, text in known.items())
@@ -156,7 +157,8 @@ RESULTS = """<div class="k3-whatif-results" role="region" aria-label="Results" t
 <div data-out="held"></div>
 <h2 class="k3-small">How fast it is</h2>
 <div data-out="speed"></div>
-<div data-out="terms"></div>
+<p data-out="terms"></p>
+<p><small data-out="situation"></small></p>
 <h2 class="k3-small">What it costs</h2>
 <div data-out="costs"></div>
 <p data-out="even"></p>
