@@ -90,7 +90,8 @@ def change(page: Page, name: str, value: str) -> None:
 def cells(page: Page, part: str) -> dict[str, list[str]]:
     """A table of the results by the first cell of its rows."""
     found = page.evaluate(
-        "(part) => [...document.querySelectorAll(`[data-out='${part}'] tbody tr`)].map((r) => [...r.cells].map((c) => c.innerText))",
+        """(part) => [...document.querySelectorAll(`[data-out='${part}'] tbody tr`)]
+        .map((row) => [...row.cells].map((cell) => cell.innerText))""",
         part,
     )
     return {first: rest for first, *rest in found}
@@ -103,8 +104,8 @@ def test_it_opens_with_the_books_own_numbers(page: Page, book: Path) -> None:
     assert speeds[:2] == [shown(output["value"]), spanned(Range(output["value"], output["low"], output["high"]))]
     costs = cells(page, "costs")
     month, unit = (results[f"cost.h20x32.{key}"] for key in ("monthly_cny", "cny_per_mtok_own_clients.offline-batch"))
-    assert costs["your own servers"][:3] == [
-        shown(month["value"]), shown(unit["value"]), spanned(Range(unit["value"], unit["low"], unit["high"]))]  # fmt: skip
+    bounds = spanned(Range(unit["value"], unit["low"], unit["high"]))
+    assert costs["your own servers"][:3] == [shown(month["value"]), shown(unit["value"]), bounds]
     assert page.input_value('[data-name="layout"]') == results["plan32.first.layout"]["value"]
     said = page.inner_text('[data-out="said"]')
     assert shown(output["value"]) in said and shown(unit["value"]) in said
@@ -167,7 +168,8 @@ def test_a_change_is_answered_at_once(page: Page) -> None:
         const now = performance.now();
         longest = Math.max(longest, now - last);
         last = now;
-        if (document.querySelector('#k3-whatif[data-ready]') && ready) { done({ ready, longest }); } else { setTimeout(tick, 0); }
+        const all = document.querySelector('#k3-whatif[data-ready]') && ready;
+        if (all) { done({ ready, longest }); } else { setTimeout(tick, 0); }
       };
       field.value = 64;
       field.dispatchEvent(new Event('input', { bubbles: true }));
@@ -197,7 +199,8 @@ def test_the_address_holds_all_settings_and_leads_back(page: Page) -> None:
 
 
 @pytest.mark.parametrize("bad", [
-    "#nodes=NaN&nics=-3&isl=1e99&busy=Infinity&memory_share=", "#%%%&&&==&a", "#layout=<script>alert(1)</script>&nodes=abc",
+    "#nodes=NaN&nics=-3&isl=1e99&busy=Infinity&memory_share=", "#%%%&&&==&a",
+    "#layout=<script>alert(1)</script>&nodes=abc",
     "#__proto__=1&constructor=name&toString=1&price.__proto__=4", "#device=toString&engine=constructor&rent=__proto__",
     "#price.server8.h20-96=-5&price.dram=1&price.fx.cny_per_usd=0", "#" + "nodes=9" * 4000, "#layout=tp7,pp9",
     "#cached=5000&isl=10&max_model_len=2", "#concurrency=8193&osl=1",
@@ -217,7 +220,8 @@ def test_bad_input_is_told_beside_its_field_and_keeps_the_last_answer(page: Page
     told = page.inner_text(".k3-whatif-results")
     for name, value, words in (("nodes", "", "Write a number."), ("nodes", "2.5", "Must be a whole number."),
                                ("memory_share", "1.5", "Must be from 0.05 to 1."), ("isl", "0", "Must be from 1 to"),
-                               ("osl", "900000", "Requests have"), ("cached", "4096", "Must be less than the prompt")):  # fmt: skip
+                               ("osl", "900000", "Requests have"),
+                               ("cached", "4096", "Must be less than the prompt")):  # fmt: skip
         before = page.input_value(f'[data-name="{name}"]')
         field = page.locator(f'[data-name="{name}"]')
         field.fill(value)
@@ -245,8 +249,8 @@ def test_only_legal_layouts_are_offered_and_another_is_chosen_where_one_is_not(p
 
 
 def test_every_control_has_a_label_and_is_reached_by_keys(page: Page) -> None:
-    unnamed = page.evaluate("""() => [...document.querySelectorAll('#k3-whatif input, #k3-whatif select, #k3-whatif button')]
-      .filter((e) => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim()).length""")
+    unnamed = page.evaluate("""() => [...document.querySelectorAll('#k3-whatif :is(input, select, button)')]
+      .filter((e) => !(e.labels || []).length && !e.getAttribute('aria-label') && !e.textContent.trim()).length""")
     assert unnamed == 0
     page.locator('[data-do="reset"]').focus()
     reached = set()
@@ -297,3 +301,16 @@ def test_it_holds_on_a_phone(browser: Browser, book: Path) -> None:
     box = brief.bounding_box()
     assert "tok/s" in brief.inner_text() and box and 0 < box["y"] < 844
     context.close()
+
+
+def test_sliders_move_their_fields_and_a_named_workload_brings_its_tokens(page: Page) -> None:
+    for name, value, expected in (("servers", "900000", "900000"), ("max_model_len", "16", "65536")):
+        page.locator(f'[data-slider="{name}"]').evaluate(
+            "(e, value) => { e.value = value; e.dispatchEvent(new Event('input', { bubbles: true })); }", value
+        )
+        page.wait_for_selector(READY)
+        assert page.input_value(f'[data-name="{name}"]') == expected
+    at(page, "#workload=rag")
+    assert page.input_value('[data-name="isl"]') != "4096" and page.input_value('[data-name="concurrency"]') == "32"
+    change(page, "osl", "500")
+    assert page.input_value('[data-name="workload"]') == "own"

@@ -386,3 +386,29 @@ def test_the_script_is_the_same_every_time(facts: dict[str, Any], book: Path) ->
     shipped = (book / "html" / "_static" / "k3-whatif-model.js").read_text(encoding="utf-8")
     assert made in shipped and expressions.script(functions(facts)) in shipped
     assert "NaN" not in json.dumps(facts) and math.isfinite(len(shipped))
+
+
+def test_the_script_rounds_cuts_and_writes_as_python_does(page: Page) -> None:
+    draw = Random(3)  # noqa: S311 - not for secrets
+    values = [*(draw.uniform(-1e6, 1e6) for _ in range(300)), *(k / 2 for k in range(-40, 40)), 0.0, 1e-7, 123456.5]
+    specs = (",", ",.0f", ",.1f", ".2f", "g")
+    found = page.evaluate(
+        """([values, specs]) => values.map((x) => [K3WhatIf.py.round(x), K3WhatIf.py.mod(x, 7),
+          ...specs.map((s) => K3WhatIf.py.format(s === ',' ? Math.trunc(x) + 0 : x, s))])""",
+        [values, specs],
+    )
+    for x, (rounded, rest, *texts) in zip(values, found, strict=True):
+        assert rounded == round(x) and rest == pytest.approx(x % 7, abs=1e-9)
+        expected = [format(int(x) if s == "," else x, s) for s in specs]
+        assert [t.replace("-0", "0") if t in ("-0", "-0.0", "-0.00") else t for t in texts] == [
+            t.replace("-0", "0") if t in ("-0", "-0.0", "-0.00") else t for t in expected
+        ], x
+    row = sorted(values)
+    at = [draw.uniform(-1.2e6, 1.2e6) for _ in range(200)]
+    left, right, level = page.evaluate(
+        """([row, at]) => [at.map((x) => K3WhatIf.py.bisect_left(row, x)), at.map((x) => K3WhatIf.py.bisect_right(row, x)),
+          K3WhatIf.py.percentile(row, 99)]""",
+        [row, at],
+    )
+    assert left == np.searchsorted(row, at).tolist() and right == np.searchsorted(row, at, side="right").tolist()
+    assert level == pytest.approx(np.percentile(row, 99), rel=CLOSE)

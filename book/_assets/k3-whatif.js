@@ -123,10 +123,22 @@
       try { name = decodeURIComponent(name); text = decodeURIComponent(text); } catch (error) { text = ""; }
       if (!take(found, name, text)) { refused.push(name.slice(0, 24)); }
     });
+    settle(found, hash);
     if (!own(facts.classes, found.rent) || model.rental_classes(found).indexOf(found.rent) < 0) {
       found.rent = cheapest_rent(found);
     }
     return { settings: found, refused: refused };
+  }
+
+  /* A workload that the address names brings its own tokens, unless the address has others. */
+  function settle(found, hash) {
+    var named = facts.workloads[found.workload];
+    if (!named) { return; }
+    var given = ["isl", "osl", "cached"].filter(function (name) { return hash.indexOf(name + "=") >= 0; });
+    ["isl", "osl", "cached", "concurrency"].forEach(function (name) {
+      if (name in named && !given.length && hash.indexOf(name + "=") < 0) { found[name] = named[name]; }
+    });
+    if (given.some(function (name) { return found[name] !== named[name]; })) { found.workload = "own"; }
   }
 
   function take(found, name, text) {
@@ -230,6 +242,12 @@
       var item = item_of(name, of);
       var known = item ? known_of(item) : null;
       NUMBERS[name].disabled = !known;
+      var slider = part("slider", name);
+      if (slider && known && !NUMBERS[name].getAttribute("data-item")) {  /* from nothing to a few times our own price */
+        var step = Math.pow(10, Math.floor(Math.log10(known[1] || 1)) - 1);
+        slider.max = Math.ceil(2.5 * (known[1] || 1) / step) * step;
+        slider.step = step / 10;
+      }
       put(name, known ? (item in of.prices ? of.prices[item] : known[1]) : "");
       if (!NUMBERS[name].getAttribute("data-item")) { part("unit", name).textContent = known ? t(known[4]) : t("no price is published"); }
     });
@@ -241,7 +259,10 @@
   function put(name, value) {
     NUMBERS[name].value = value;
     var slider = part("slider", name);
-    if (slider) { slider.value = value; slider.disabled = NUMBERS[name].disabled; }
+    if (slider) {
+      slider.value = slider.getAttribute("data-powers") === "1" ? Math.log2(Math.max(1, value)) : value;
+      slider.disabled = NUMBERS[name].disabled;
+    }
     tell(name, "");
   }
 
@@ -615,7 +636,10 @@
     var slider = event.target.getAttribute("data-slider");
     var name = slider || event.target.getAttribute("data-name");
     if (!name) { return; }
-    if (slider) { NUMBERS[slider].value = event.target.value; }
+    if (slider) {
+      var value = Number(event.target.value);
+      NUMBERS[slider].value = event.target.getAttribute("data-powers") === "1" ? Math.pow(2, value) : value;
+    }
     else if (NUMBERS[name]) { tell(name, fault_of(NUMBERS[name], NUMBERS[name].value)); }
     box.removeAttribute("data-ready");
     later(name);

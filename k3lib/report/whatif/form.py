@@ -23,7 +23,8 @@ MOST_NODES, MOST_TOKENS, MOST_MONEY = 64, 1_048_576, 1e9
 class Number:
     """A field for a number with a slider beside it. slide: the slider's ends and step, where it has one.
 
-    whole: without decimals. item: of the price that it sets, where that stays the same.
+    whole: without decimals. item: of the price that it sets, where that stays the same. powers: the slider goes by
+    powers of two. The slider of a price that depends on other fields has its ends from that price.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Number:
     slide: tuple[float, float, float] | None = None
     whole: bool = False
     item: str = ""
-    hint: str = ""
+    powers: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Choice:
     hint: str = ""
 
 
+OF_PRICE = (0, 1, 0.01)
 GROUPS: dict[str, tuple[Number | Choice, ...]] = {
     "Cards": (
         Choice("device", "Card"),
@@ -56,11 +58,11 @@ GROUPS: dict[str, tuple[Number | Choice, ...]] = {
         Choice("layout", "Layout", "tp: cards that share a layer; pp: stages; dp: copies; ep: cards that share the "
                "experts; dcp: cards that share the tokens of a cache"),
         Number("memory_share", "Share of a card's memory for the engine", "from 0 to 1", 0.05, 1, (0.5, 1, 0.01)),
-        Number("max_model_len", "Longest request", "tokens", 2, MOST_TOKENS, None, True),
+        Number("max_model_len", "Longest request", "tokens", 2, MOST_TOKENS, (10, 20, 1), True, powers=True),
     ),
     "Requests": (
         Choice("workload", "Workload"),
-        Number("isl", "Prompt", "tokens", 1, MOST_TOKENS, None, True),
+        Number("isl", "Prompt", "tokens", 1, MOST_TOKENS, (7, 20, 1), True, powers=True),
         Number("cached", "of it from a prefix cache", "tokens", 0, MOST_TOKENS, None, True),
         Number("osl", "Answer", "tokens", 2, MOST_TOKENS, None, True),
         Number("concurrency", "Clients at once", "clients", 1, MOST_CLIENTS, (1, 1024, 1), True),
@@ -69,14 +71,14 @@ GROUPS: dict[str, tuple[Number | Choice, ...]] = {
         Number("busy", "Utilisation", "share of the output that is asked for, from 0 to 1", 0.001, 1, (0.01, 1, 0.01),
                item="utilisation"),
         Number("fx", "Exchange rate", "CNY/USD", 0.01, 1e4, (5, 9, 0.05), item="fx.cny_per_usd"),
-        Number("servers", "Price of the servers", "", 0, MOST_MONEY),
-        Number("electricity", "Price of power", "", 0, 1e4),
+        Number("servers", "Price of the servers", "", 0, MOST_MONEY, OF_PRICE),
+        Number("electricity", "Price of power", "", 0, 1e4, OF_PRICE),
         Choice("rent", "Rent"),
-        Number("rate", "Rent of a card", "", 0, 1e6),
+        Number("rate", "Rent of a card", "", 0, 1e6, OF_PRICE),
         Choice("service", "Service"),
-        Number("input", "Prompt tokens of the service", "", 0, 1e6),
+        Number("input", "Prompt tokens of the service", "", 0, 1e6, OF_PRICE),
         Number("cached_price", "those from its cache", "", 0, 1e6),
-        Number("output", "Answer tokens of the service", "", 0.001, 1e6),
+        Number("output", "Answer tokens of the service", "", 0.001, 1e6, OF_PRICE),
         Number("life", "Years that servers serve", "years", 0.25, 20, (1, 8, 0.5), item="life.server"),
         Number("capital", "Cost of capital", "a year, from 0 to 1", 0, 1, (0, 0.2, 0.005), item="capital.cost"),
     ),
@@ -127,7 +129,7 @@ def _number(field: Number) -> str:
     if field.slide:
         low, high, step = (f"{x:g}" for x in field.slide)
         slider = (f'<input type="range" min="{low}" max="{high}" step="{step}" data-slider="{field.name}" '
-                  f'aria-label="{html.escape(field.label)}">')  # fmt: skip
+                  f'data-powers="{int(field.powers)}" aria-label="{html.escape(field.label)}">')  # fmt: skip
     return f"""<div class="k3-field"><label for="{key}">{html.escape(field.label)}</label>
 <span class="k3-pair"><input id="{key}" type="number" step="any" {named} aria-describedby="{key}-unit {key}-fault">
 <small id="{key}-unit" data-unit="{field.name}">{html.escape(field.unit)}</small></span>{slider}
