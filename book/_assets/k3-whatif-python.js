@@ -112,8 +112,9 @@ var py = (function () {
   }
 
   function general(x) {
-    var text = Number(x.toPrecision(6)).toString();
-    if (x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6)) { return text; }
+    var digits = 5 - Math.floor(Math.log10(Math.abs(x)));
+    if (x === 0) { return "0"; }
+    if (digits >= 0 && digits < 10) { return Number(fixed(x, digits)).toString(); }
     return Number(x.toPrecision(6)).toExponential().replace(/e([+-])(\d)$/, "e$10$2");
   }
 
@@ -128,10 +129,12 @@ var py = (function () {
     return parts.join(".");
   }
 
-  /* As Python writes it: a number half way between two goes by its exact value, and to the even one where it is exact. */
+  /* As Python writes it: a number exactly half way between two goes to the even one. */
   function fixed(x, digits) {
-    if (digits === 0) { return String(round(x)); }
-    return x.toFixed(digits);
+    var scaled = x * Math.pow(10, digits);
+    var down = Math.floor(scaled);
+    if (scaled - down !== 0.5 || !Number.isInteger(x * Math.pow(2, digits + 1))) { return x.toFixed(digits); }
+    return ((down % 2 === 0 ? down : down + 1) / Math.pow(10, digits)).toFixed(digits);
   }
 
   function extreme(sign, args, options) {
