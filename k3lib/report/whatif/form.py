@@ -90,6 +90,8 @@ class WhatIf(SphinxDirective):
     """The form, the results, and the scripts that fill them."""
 
     def run(self) -> list[nodes.Node]:
+        if self.env.app.builder.name == "gettext":  # catalogues hold what authors write
+            return []
         path = Path(self.env.srcdir) / "_generated" / PAGE
         self.env.note_dependency(f"_generated/{PAGE}")
         page = json.loads(path.read_text(encoding="utf-8"))
