@@ -3,6 +3,7 @@
 var K3WhatIf = (function () {
   "use strict";
   var t = window.k3t || function (text) { return text; };
+  /* k3:texts */
   /* k3:facts */
   /* k3:equations */
 

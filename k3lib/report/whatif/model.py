@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,12 @@ GIVEN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def script(facts: dict[str, Any], functions: list[expressions.Function]) -> str:
-    """The whole script, of facts as `k3lib.report.whatif.facts` lays them out."""
+def script(facts: dict[str, Any], functions: list[expressions.Function], texts: Iterable[str] = ()) -> str:
+    """The whole script, of facts as `k3lib.report.whatif.facts` lays them out. texts: words in them that are shown."""
     laid = json.dumps(facts, separators=(",", ":"), sort_keys=True, ensure_ascii=False).replace("<", "\\u003c")
+    shown = ", ".join(f"t({json.dumps(text, ensure_ascii=False)})" for text in dict.fromkeys(texts))
     parts = {
+        "texts": f"/* Words of the facts, for other languages: {shown} */",
         "facts": f"const facts = {laid};",
         "equations": expressions.script(functions),
         "translated": translate.script(CHOSEN, {f"given.{name}": value for name, value in GIVEN.items()}),
@@ -69,6 +72,6 @@ def script(facts: dict[str, Any], functions: list[expressions.Function]) -> str:
     return (ASSETS / "k3-whatif-python.js").read_text(encoding="utf-8") + text
 
 
-def write(path: Path, facts: dict[str, Any], functions: list[expressions.Function]) -> None:
+def write(path: Path, facts: dict[str, Any], functions: list[expressions.Function], texts: Iterable[str]) -> None:
     """The script as a file. Equal facts give equal bytes."""
-    path.write_text(script(facts, functions), encoding="utf-8", newline="\n")
+    path.write_text(script(facts, functions, texts), encoding="utf-8", newline="\n")

@@ -29,6 +29,11 @@ from k3lib.report.whatif.names import MOST_NICS, PAGE, SCRIPT
 PARAMETERS = ("cards", "cards_per_node", "device", "nics", "superpod", "engine", "weights", "ttft_goal_s",
               "tpot_goal_ms")  # fmt: skip
 PRODUCTS = ("servers", "superpod")
+# Lines of the ledger, and what the page puts together of them.
+LINES = ("routed experts", "scales of the experts", "padding of the experts", "shared experts and dense MLPs",
+         "split weights", "token tables", "copied weights", "padding of projections", "load-time peak",
+         "runtime and communicators", "activations", "attention-residual rows", "captured graphs", "kernel workspace",
+         "other weights", "working memory", "left for caches")  # fmt: skip
 
 
 def of_scenario(scenario: Scenario, folder: Path) -> None:
@@ -40,7 +45,7 @@ def of_scenario(scenario: Scenario, folder: Path) -> None:
     laid = _facts(here, rows, given)
     laid["start"] = _start(here, scenario)
     functions = [*expressions.of_model(here.model), *expressions.of_costs(_lines(laid["prices"]["lines"]))]
-    model.write(folder / SCRIPT, laid, functions)
+    model.write(folder / SCRIPT, laid, functions, _texts(laid))
     page = {name: laid[name] for name in ("start", "workloads", "labels", "prices", "services", "classes")}
     (folder / PAGE).write_text(json.dumps(page, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -78,6 +83,15 @@ def _facts(here: Scene, rows: dict[str, NamedCluster], given: bills.Prices) -> d
         "workloads": _workloads(here), "best": _best(here, cards), "batches": BATCHES,
         "labels": {device: _label(device, row) for device, row in rows.items() if device in cards},
     }  # fmt: skip
+
+
+def _texts(laid: Mapping[str, Any]) -> list[str]:
+    """Words of the facts that the page shows: they are translated where they are shown."""
+    units = {known[4] for known in laid["prices"]["inputs"].values()}
+    situations = {words for card in laid["cards"].values() for words in card["situation"].values()}
+    labels = [*laid["labels"].values(), *(one["label"] for one in laid["workloads"].values())]
+    return [*labels, *laid["classes"].values(), *laid["services"]["words"].values(), *laid["terms"], *LINES,
+            *sorted(units), *sorted(situations)]  # fmt: skip
 
 
 def _label(device: str, row: NamedCluster) -> str:
