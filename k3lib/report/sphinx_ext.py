@@ -199,10 +199,8 @@ def _translate(app: Any, doctree: nodes.document) -> None:
 
 def _link_editions(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """The address of this page in the other language."""
-    page = context["pathto"](pagename)
-    up = context["pathto"]("index").removesuffix("index.html")
-    here = f"{pagename}.html" if page in ("", "#") else page.removeprefix(up)
-    context["k3_other_edition"] = f"{up}../{here}" if app.k3_phrases else f"{up}{FOLDER}/{here}"
+    up = "../" * pagename.count("/")
+    context["k3_other_edition"] = f"{up}../{pagename}.html" if app.k3_phrases else f"{up}{FOLDER}/{pagename}.html"
     context["k3_in_chinese"] = app.k3_phrases is not None
 
 
