@@ -208,7 +208,7 @@
       return say(t("{0} is not among the layouts that the book tries."), layout);
     } catch (error) {
       if (!(error instanceof model.py.Refused)) { throw error; }
-      return error.message + ".";
+      return t("{0}.", error.message);
     }
   }
 

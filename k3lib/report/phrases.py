@@ -75,7 +75,7 @@ class PhraseBook:
     def exact(self, phrase: str) -> str:
         """The translation of a phrase as it is written in a page script; the phrase itself, and noted, without one."""
         found = self.phrases.get(phrase)
-        if not found:
+        if not found and not self.is_kept(phrase):
             self.missing.setdefault(phrase, phrase)
         return found or phrase
 

@@ -64,7 +64,7 @@ GROUPS: dict[str, tuple[Number | Choice, ...]] = {
         Choice("workload", "Workload"),
         Number("isl", "Prompt", "tokens", 1, MOST_TOKENS, (7, 20, 1), True, powers=True),
         Number("cached", "of it from a prefix cache", "tokens", 0, MOST_TOKENS, None, True),
-        Number("osl", "Answer", "tokens", 2, MOST_TOKENS, None, True),
+        Number("osl", "Tokens of an answer", "tokens", 2, MOST_TOKENS, None, True),
         Number("concurrency", "Clients at once", "clients", 1, MOST_CLIENTS, (1, 1024, 1), True),
     ),
     "Prices": (
