@@ -29,7 +29,7 @@ PHRASES = {
 
 
 @pytest.fixture
-def book():
+def phrase_book():
     return PhraseBook(PHRASES, frozenset({"Ascend", "Kimi"}))
 
 
@@ -55,17 +55,17 @@ def book():
         ("", ""),
     ],
 )
-def test_texts(book, text, expected):
-    assert book.text(text) == expected
+def test_texts(phrase_book, text, expected):
+    assert phrase_book.text(text) == expected
 
 
-def test_what_is_missing_is_named_by_phrase_with_an_example(book):
-    assert book.text("It works. 12 geese fly; 13 geese fly") == "可行。12 geese fly；13 geese fly"
-    assert book.missing == {"{0} geese fly": "12 geese fly"}
+def test_what_is_missing_is_named_by_phrase_with_an_example(phrase_book):
+    assert phrase_book.text("It works. 12 geese fly; 13 geese fly") == "可行。12 geese fly；13 geese fly"
+    assert phrase_book.missing == {"{0} geese fly": "12 geese fly"}
 
 
-def test_space_around_a_text_stays(book):
-    assert book.text("  output\n") == "  输出\n"
+def test_space_around_a_text_stays(phrase_book):
+    assert phrase_book.text("  output\n") == "  输出\n"
 
 
 def test_a_script_asks_for_a_phrase_as_written():
@@ -103,27 +103,27 @@ def test_millions_become_ten_thousands(written, factor, expected):
     assert multiplied(written, factor) == expected
 
 
-def test_html_keeps_all_but_its_sentences(book):
+def test_html_keeps_all_but_its_sentences(phrase_book):
     page = (
         '<table class="k3-table"><caption>output</caption><tr><th scope="row">buy 64 GB200</th><td class="k3-right">'
         '<a class="k3-number" data-key="a.b">12 of 75 layouts fit</a><br><small>1,080–1,640</small></td></tr></table>'
     )
-    assert in_html(page, book) == (
+    assert in_html(page, phrase_book) == (
         '<table class="k3-table"><caption>输出</caption><tr><th scope="row">购置 64 GB200</th><td class="k3-right">'
         '<a class="k3-number" data-key="a.b">75 种策略中有 12 种放得下</a><br>'
         "<small>1,080–1,640</small></td></tr></table>"
     )
 
 
-def test_html_code_formulas_and_scripts_stay(book):
+def test_html_code_formulas_and_scripts_stay(phrase_book):
     page = '<p><code>output</code></p><script>var a = "output";</script><span class="math">\\(output\\)</span>'
-    assert in_html(page, book) == page
+    assert in_html(page, phrase_book) == page
 
 
-def test_html_in_pieces_and_with_escapes(book):
-    assert in_html('<div aria-label="output">', book) == '<div aria-label="输出">'
-    assert in_html("</div>", book) == "</div>"
-    shown = in_html("<p>a &lt;b&gt; &amp; c</p>", book)
+def test_html_in_pieces_and_with_escapes(phrase_book):
+    assert in_html('<div aria-label="output">', phrase_book) == '<div aria-label="输出">'
+    assert in_html("</div>", phrase_book) == "</div>"
+    shown = in_html("<p>a &lt;b&gt; &amp; c</p>", phrase_book)
     assert html.unescape(shown) == "<p>a <b> & c</p>"
     assert "<b>" not in shown
 
@@ -135,17 +135,17 @@ def test_html_marks_may_change_places():
     )
 
 
-def test_script_data_is_said_where_its_tag_says_so(book):
+def test_script_data_is_said_where_its_tag_says_so(phrase_book):
     page = '<script type="application/json" data-said="words">{"words": "output", "unit": "output"}</script>'
-    assert '"words": "输出", "unit": "output"' in in_html(page, book)
+    assert '"words": "输出", "unit": "output"' in in_html(page, phrase_book)
 
 
-def test_figures_keep_their_lines(book):
+def test_figures_keep_their_lines(phrase_book):
     drawn = (
         '<g id="text_1"><text x="1">one long</text><text x="2">line of words</text></g>'
         '<g id="text_2"><text>12 of 75 layouts fit</text></g><g id="text_3"><text>0.5</text></g>'
     )
-    assert in_svg(drawn, book) == (
+    assert in_svg(drawn, phrase_book) == (
         '<g id="text_1"><text x="1">一行很长</text><text x="2">的文字</text></g>'
         '<g id="text_2"><text>75 种策略中有 12 种放得下</text></g><g id="text_3"><text>0.5</text></g>'
     )

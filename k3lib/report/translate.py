@@ -21,6 +21,7 @@ VOID = {"wbr", "br", "img", "input", "hr", "meta", "link", "col"}
 SPOKEN = ("aria-label", "title", "alt", "placeholder", "data-noun", "data-label", "summary")
 _ATTRIBUTE = re.compile(rf"""(\s(?:{"|".join(SPOKEN)})=)("[^"]*"|'[^']*')""")
 _DATA = re.compile(r'(<script type="application/json"[^>]* data-said="([^"]*)"[^>]*>)(.*)(</script>)', re.DOTALL)
+CHINESE = re.compile("[\u4e00-\u9fff]")
 _PIECE = re.compile(r"(</?\d+/?>)")
 
 
@@ -221,7 +222,7 @@ def in_document(document: nodes.document, book: PhraseBook) -> list[str]:
             raw.children[:] = [nodes.Text(shown)]
             raw.children[0].parent = raw
     for image in document.findall(nodes.image):
-        if image.get("alt"):
+        if image.get("alt") and not CHINESE.search(image["alt"]):  # a catalogue may have had it
             image["alt"] = book.text(str(image["alt"]))
     left = []
     for node in list(document.findall(lambda n: isinstance(n, UNITS))):
