@@ -38,7 +38,7 @@ def letters(number_of: int) -> str:
 
 def name_of(rank: Rank, plan: Plan) -> str:
     """What stands on a card: its stage, its copy, or both where there are several of both."""
-    stage = f"{rank.stage + 1}" if plan.layout.pp > 1 else ""
+    stage = f"{rank.stage}" if plan.layout.pp > 1 else ""
     return (letters(rank.copy) if plan.copies > 1 or not stage else "") + stage
 
 
@@ -163,9 +163,9 @@ def _memory(axis: Any, stages: list[Stage], plan: Plan) -> None:
 
 
 def stage_words(stage: Stage, plan: Plan) -> str:
-    """A stage's name and its layers, counted from 1."""
+    """A stage's name, counted from 0 as engines do, and its layers, counted from 1."""
     layers = f"layers {stage.layers.start + 1} to {stage.layers.stop}"
-    return f"stage {stage.number + 1}, {layers}" if plan.layout.pp > 1 else f"every card, {layers}"
+    return f"stage {stage.number}, {layers}" if plan.layout.pp > 1 else f"every card, {layers}"
 
 
 def words(plan: Plan) -> str:
