@@ -188,7 +188,7 @@ def test_the_picture_of_a_plan_names_each_card_and_each_stage() -> None:
     for name in ("A0", "A3", "B0", "B3"):
         assert names.count(name) == 4
     assert {"server 1", "server 4", "8 × 400 Gb/s a server"} <= set(names)
-    assert [label.get_text() for label in below.get_yticklabels()][-1].startswith("stage 4, layers ")
+    assert [label.get_text() for label in below.get_yticklabels()][-1].startswith("stage 3, layers ")
     assert sum(bar.get_width() for bar in below.patches) == pytest.approx(
         4 * plan.capacity * plan.utilisation / 1024**3, rel=1e-9)  # fmt: skip
     show.plt.close(drawn)

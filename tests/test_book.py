@@ -18,7 +18,8 @@ from k3lib.facts.paths import ROOT
 from k3lib.report.trail import anchor, source_anchor
 
 PAGES = ["index", *re.findall(r"file: *(\S+)", (ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))]
-MADE = ["search", "numbers/k3", "numbers/trouble"]  # pages of no file, and two of the many pages of numbers
+# Pages of no file, two of the many pages of numbers, and some of the Chinese edition.
+MADE = ["search", "numbers/k3", "numbers/trouble", "zh/index", "zh/what-if", "zh/nb/side-by-side"]
 SCREENS = {
     "desktop": dict(viewport={"width": 1400, "height": 900}, color_scheme="light"),
     "dark": dict(viewport={"width": 1400, "height": 900}, color_scheme="dark"),
