@@ -266,9 +266,16 @@ def test_a_spelling_of_two_terms_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_whole_words_are_found_in_prose(text: str, found: list[str]) -> None:
-    pattern, terms = words._pattern()
+    pattern, terms = words._pattern(False)
     assert [m[0] for m in pattern.finditer(text)] == found
     assert all(isinstance(terms[" ".join(word.split()).lower()], Term) for word in found)
+
+
+def test_chinese_words_are_found_without_blanks_around_them() -> None:
+    pattern, terms = words._pattern(True)
+    found = [m[0] for m in pattern.finditer("用专家并行（EP）部署时，KV Cache 的超节点；tp8 与 EP8 不算")]
+    assert found == ["专家并行", "EP", "KV Cache", "超节点"]
+    assert terms["ep"] is terms["专家并行"]
 
 
 LINK = re.compile(r'<a class="k3-term [^"]*" href="[^"#]*#([^"]+)"')

@@ -61,7 +61,7 @@ def test_a_file_of_prices(book: Path, tmp_path: Path) -> None:
 def test_an_edited_row(book: Path, tmp_path: Path) -> None:
     """In a copy of the project, whose own base scenario then has the price."""
     copy = tmp_path / "copy"
-    for name in ("k3lib", "notebooks", "book", "data"):
+    for name in ("k3lib", "notebooks", "book", "data", "locale"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "_config.yml", copy)
     table = copy / "data" / "prices.csv"
