@@ -236,3 +236,11 @@ def test_the_first_page_holds_the_answer(book: Path) -> None:
     doors = page.select(".k3-door")
     assert [door.p.get_text() for door in doors] == ["I decide", "I build", "I train"]  # type: ignore[union-attr]
     assert all(3 <= len(door.select("li")) <= 5 for door in doors)
+
+
+def test_a_cluster_of_which_nothing_more_is_known_ends_with_one_full_stop() -> None:
+    row = cluster(SMALL)
+    assert an.evidence_of(row).endswith(f"{row.note[1:]}.")
+    bare = an.evidence_of(row.model_copy(update={"note": ""}))
+    assert bare.endswith(".")
+    assert not bare.endswith((" .", ". ."))

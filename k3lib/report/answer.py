@@ -141,13 +141,19 @@ def unknown(advice: Advice, ways: Sequence[Counted], scene: Scene) -> list[str]:
     chosen = ad.parsed(advice.choice)
     if chosen and chosen.kind != "api":
         names = {chosen.name: clusters[chosen.name], **names}
-    found = [f"{c.short}: {EVIDENCE_WORDS[c.evidence]}. {c.note[:1].upper()}{c.note[1:]}." for c in names.values()]
+    found = [evidence_of(c) for c in names.values()]
     if advice.ranked and chosen and chosen.kind != "api":
         first = next(one for one in ways if str(one.option) == advice.choice)
         found.append(_widths(first, words(first, clusters)))
     found.append("How soon a service answers: no source says it.")
     found.append(f"Left out of the costs, among others: {'; '.join(NOT_COUNTED[:LEFT_OUT])}.")
     return found
+
+
+def evidence_of(cluster: NamedCluster) -> str:
+    """How far the speed of K3 is known on a cluster, and what else is known of it."""
+    said = f"{cluster.short}: {EVIDENCE_WORDS[cluster.evidence]}."
+    return f"{said} {cluster.note[:1].upper()}{cluster.note[1:]}." if cluster.note else said
 
 
 def _widths(one: Counted, name: str) -> str:
