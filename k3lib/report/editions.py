@@ -30,6 +30,15 @@ FOLDER = "zh"
 UNTRANSLATED = "untranslated.json"
 # The grammars of a package that checks addresses take two seconds to load, and no address is checked here.
 BOOK_COMMAND = "import sys; sys.modules['rfc3987_syntax'] = None; from jupyter_book.cli.main import main; main()"
+SVG = "image/svg+xml"
+# What extensions of Sphinx write on pages, by the name of its setting, in the words of the English edition.
+WORDS_OF_SPHINX = {
+    "nb_code_prompt_show": "Show code cell {type}",
+    "nb_code_prompt_hide": "Hide code cell {type}",
+    "togglebutton_hint": "Click to show",
+    "togglebutton_hint_hide": "Click to hide",
+    "math_eqref_format": "eq. {number}",
+}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -74,8 +83,7 @@ def lay_out_chinese(stage: Path, target: Path) -> dict[str, str]:
     for path in sorted((target / "book" / "nb").glob("*.ipynb")):
         notebook = nbs.read(path)
         for drawn in _figures(notebook):
-            text = drawn["image/svg+xml"]
-            drawn["image/svg+xml"] = in_svg(text if isinstance(text, str) else "".join(text), book)
+            drawn[SVG] = in_svg(drawn[SVG], book)
         nbs.write(notebook, path)
     contents = target / "book" / "_toc.yml"
     toc = yaml.safe_load(contents.read_text(encoding="utf-8"))
@@ -84,17 +92,13 @@ def lay_out_chinese(stage: Path, target: Path) -> dict[str, str]:
     contents.write_text(yaml.safe_dump(toc, allow_unicode=True, sort_keys=False), encoding="utf-8")
     config = yaml.safe_load((stage / "_config.yml").read_text(encoding="utf-8"))
     config["title"], config["author"] = book.text(config["title"]), book.text(config["author"])
-    config["sphinx"]["config"] |= {
+    settings = config["sphinx"]["config"]
+    settings |= {
         "language": CHINESE,
         "locale_dirs": [str(target / "locale")],
-        "nb_code_prompt_show": "显示代码",
-        "nb_code_prompt_hide": "收起代码",
-        "togglebutton_hint": "展开",
-        "togglebutton_hint_hide": "收起",
         "html_search_options": {"dict": str(_words(target))},
-        "math_eqref_format": book.text(config["sphinx"]["config"]["math_eqref_format"].replace("{number}", "{0}"))
-        .replace("{0}", "{number}"),
-    }  # fmt: skip
+    }
+    settings |= {name: book.exact(settings.get(name, said)) for name, said in WORDS_OF_SPHINX.items()}
     (target / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
     return dict.fromkeys(book.missing, "figures")
 
@@ -109,7 +113,7 @@ def _words(target: Path) -> Path:
 
 def _figures(notebook: Any) -> list[Any]:
     outputs = (o for cell in notebook["cells"] for o in cell.get("outputs", ()))
-    return [o["data"] for o in outputs if "image/svg+xml" in o.get("data", {})]
+    return [o["data"] for o in outputs if SVG in o.get("data", {})]
 
 
 def _html(folder: Path) -> Path:

@@ -33,8 +33,8 @@ KEPT = re.compile(
 )
 LETTER, WORD = re.compile(r"[A-Za-z]"), re.compile(r"[A-Za-z]{2,}")
 # A blank stands between Chinese and Latin letters or digits, and none beside a Chinese sign.
-_CHINESE, _LATIN, _SIGN = "\u4e00-\u9fff", "A-Za-z0-9", "\uff0c\u3002\uff1b\uff1a\u3001\uff08\uff09\u201c\u201d"
-_CLOSE = re.compile(f"(?<=[{_CHINESE}])(?=[{_LATIN}])|(?<=[{_LATIN}%])(?=[{_CHINESE}])")
+HAN, _LATIN, _SIGN = "\u4e00-\u9fff", "A-Za-z0-9", "\uff0c\u3002\uff1b\uff1a\u3001\uff08\uff09\u201c\u201d"
+_CLOSE = re.compile(f"(?<=[{HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}%])(?=[{HAN}])")
 _WIDE = re.compile(f"(?<=[{_SIGN}]) +| +(?=[{_SIGN}])")
 # A piece that is set apart before a text, and tags around the whole of it.
 LEADING = re.compile(r"(?P<before><\d+/>[ ]?)(?P<text>.*\w.*)(?P<after>)")

@@ -106,7 +106,7 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
         except InputError as error:
             logger.warning("%s: %s", pagename, error)
     page_head.complete(pagename, context, lambda text: in_other_words(app, text))
-    set_at_once = app.builder.name == "singlehtml" or _sets_equations(app.env, pagename)
+    set_at_once = _sets_equations(app.env, pagename)
     context["script_files"] = [
         f for f in context.get("script_files", []) if not _is_idle(f) and (set_at_once or not _is_mathjax(f))
     ]

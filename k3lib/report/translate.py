@@ -10,18 +10,18 @@ from typing import Any
 
 from docutils import nodes
 
-from k3lib.report.phrases import MARK, PhraseBook
+from k3lib.report.phrases import HAN, MARK, PhraseBook
 
 # Tags within which a sentence goes on; every other tag ends it.
 INLINE = {"a", "abbr", "b", "em", "i", "mark", "q", "span", "strong", "sub", "sup", "wbr"}
 # What stands in a sentence as it is.
-WHOLE = {"code", "kbd", "math", "pre", "samp", "script", "style", "svg-data", "textarea"}
+WHOLE = {"code", "kbd", "math", "pre", "samp", "script", "style", "textarea"}
 VOID = {"wbr", "br", "img", "input", "hr", "meta", "link", "col"}
 # Attributes that a reader sees or hears.
 SPOKEN = ("aria-label", "title", "alt", "placeholder", "data-noun", "data-label", "summary")
 _ATTRIBUTE = re.compile(rf"""(\s(?:{"|".join(SPOKEN)})=)("[^"]*"|'[^']*')""")
 _DATA = re.compile(r'(<script type="application/json"[^>]* data-said="([^"]*)"[^>]*>)(.*)(</script>)', re.DOTALL)
-CHINESE = re.compile("[\u4e00-\u9fff]")
+CHINESE = re.compile(f"[{HAN}]")
 _PIECE = re.compile(r"(</?\d+/?>)")
 
 
